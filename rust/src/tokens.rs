@@ -13,6 +13,9 @@ pub struct Tokens {
     ranges: Vec<(u32, u32)>,
 }
 
+/// The length of a copy that is fast.
+const FEW_BYTES: usize = 16;
+
 impl Tokens {
     /// Returns `count` undefined tokens.
     pub fn with_room(count: usize) -> Tokens {
@@ -29,11 +32,6 @@ impl Tokens {
     /// Returns the number of all tokens, defined or undefined.
     pub fn len(&self) -> usize {
         self.ranges.len()
-    }
-
-    /// Yields the bytes of all tokens in order.
-    pub fn all(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len() as TokenIndex).map(|token| self.get(token))
     }
 
     /// Returns the bytes of a token, or no bytes if it is undefined.
@@ -68,13 +66,27 @@ impl Tokens {
         left: TokenIndex,
         right: TokenIndex,
     ) -> bool {
-        if !self.set_range(token, self.get(left).len() + self.get(right).len()) {
+        let range = |part: TokenIndex| self.ranges.get(part as usize).copied().unwrap_or_default();
+        let parts @ [left, right] = [left, right].map(range);
+        let (at, length) = (self.bytes.len(), left.1 as usize + right.1 as usize);
+        if !self.set_range(token, length) {
             return false;
         }
-        for part in [left, right] {
-            let (start, length) = self.ranges[part as usize];
-            granted(self.bytes.try_reserve(length as usize));
-            self.bytes.extend_from_within(start as usize..(start + length) as usize);
+        granted(self.bytes.try_reserve(length + FEW_BYTES));
+        // Most parts are short, and copies of a fixed length are the fastest.
+        let few = |(start, length): (u32, u32)| {
+            let few = self.bytes[start as usize..].first_chunk::<FEW_BYTES>();
+            few.filter(|_| length as usize <= FEW_BYTES).copied()
+        };
+        if let (Some(first), Some(second)) = (few(left), few(right)) {
+            self.bytes.extend_from_slice(&first);
+            self.bytes.truncate(at + left.1 as usize);
+            self.bytes.extend_from_slice(&second);
+            self.bytes.truncate(at + length);
+        } else {
+            for (start, length) in parts {
+                self.bytes.extend_from_within(start as usize..(start + length) as usize);
+            }
         }
         true
     }
@@ -83,6 +95,49 @@ impl Tokens {
     pub fn is_joined(&self, token: TokenIndex, left: TokenIndex, right: TokenIndex) -> bool {
         let (left, right) = (self.get(left), self.get(right));
         self.get(token).strip_prefix(left) == Some(right)
+    }
+}
+
+/// The bytes of tokens that merges make of bytes.
+pub struct MadeTokens {
+    tokens: Tokens,
+    /// The length of the left part of each token, by the first merge that made it; 0 for others.
+    lefts: Vec<u32>,
+}
+
+/// The bytes of a token, and the place where a merge joined its parts.
+pub type Joint<'a> = (&'a [u8], usize);
+
+impl MadeTokens {
+    /// Returns the tokens of bytes, with room for `count` tokens.
+    pub fn new(count: usize, token_of_byte: &[TokenIndex; 256]) -> MadeTokens {
+        let mut tokens = Tokens::with_room(count);
+        for (byte, &token) in (0..=255).zip(token_of_byte) {
+            tokens.define(token, &[byte]);
+        }
+        MadeTokens { tokens, lefts: filled(0, count) }
+    }
+
+    /// Adds the token that a merge makes of two others. Returns false if it has other bytes.
+    pub fn join(&mut self, left: TokenIndex, right: TokenIndex, made: TokenIndex) -> bool {
+        if !self.get(made).is_empty() {
+            return self.tokens.is_joined(made, left, right);
+        }
+        let length = self.get(left).len();
+        let is_defined = self.tokens.define_joined(made, left, right);
+        self.lefts.get_mut(made as usize).map(|left| *left = length as u32);
+        is_defined
+    }
+
+    /// Returns the bytes of a token, or no bytes if no merge makes it.
+    pub fn get(&self, token: TokenIndex) -> &[u8] {
+        self.tokens.get(token)
+    }
+
+    /// Yields the tokens of several bytes in order, each with its joint.
+    pub fn joints(&self) -> impl Iterator<Item = (TokenIndex, Joint<'_>)> {
+        let tokens = (0..).zip(&self.lefts).filter(|&(_, &left)| left > 0);
+        tokens.map(|(token, &left)| (token, (self.get(token), left as usize)))
     }
 }
 

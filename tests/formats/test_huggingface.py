@@ -467,6 +467,16 @@ def test_what_is_around_a_dropped_byte_is_merged(tmp_path: Path) -> None:
             assert found == tokenizer.encode(f"{text}ab\x03{text}")
 
 
+def test_ordinary_bytes_get_the_space_before_normalized_text(tmp_path: Path) -> None:
+    value = changed(
+        both(put("normalizer", to=NFC), put("pre_tokenizer", "add_prefix_space", to=True))
+    )
+    tokenizer = Tokenizer.load(written(tmp_path, value))
+    for text in ("ab", "ab e\u0301", " ab"):
+        ids = library(value).encode(text, add_special_tokens=False).ids
+        assert tokenizer.encode_ordinary(text.encode()) == tokenizer.encode_ordinary(text) == ids
+
+
 @quick_once
 @pytest.mark.parametrize("change", HONOURED.values(), ids=HONOURED)
 def test_honoured_file_is_the_same_after_saves_and_respelled(

@@ -1,6 +1,7 @@
 //! From the pieces of a batch to ids, by the cache or by merging.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::places::{Places, TokenLengths};
@@ -18,6 +19,10 @@ use crate::types::{BATCH, TokenIndex};
 /// In a batch of at most this many bytes, the few CJK runs are looked up after all other pieces,
 /// whose ids stay in memory until the last run is done.
 const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
+
+/// From this many bytes of CJK runs on, they are split, because fewer are merged whole in less time
+/// than it takes to find where runs may be split.
+const MIN_SPLIT_CJK_BYTES: usize = 1 << 17;
 
 /// The memory in which one thread works. Later calls reuse it, with all pieces in its cache.
 pub struct Context {
@@ -65,7 +70,9 @@ pub struct PieceEncoder {
     dropped: Option<Box<[bool; 256]>>,
     /// From this token on, each token equals its id.
     first_equal: TokenIndex,
-    /// Made on first use; None if pieces must not be split.
+    /// The bytes of CJK runs so far.
+    cjk_bytes: AtomicUsize,
+    /// Made after many bytes of CJK runs; None if pieces must not be split.
     neighbours: OnceLock<Option<TokenNeighbours>>,
     /// Made on first use; None if pieces must not be split.
     fragments: OnceLock<Option<Fragments>>,
@@ -86,6 +93,7 @@ impl PieceEncoder {
             first_several,
             dropped: None,
             first_equal,
+            cjk_bytes: AtomicUsize::new(0),
             neighbours: OnceLock::new(),
             fragments: OnceLock::new(),
             lengths: OnceLock::new(),
@@ -115,13 +123,19 @@ impl PieceEncoder {
     }
 
     /// Returns the neighbours by which CJK runs are split, if pieces may be split.
-    fn neighbours(&self) -> Option<&TokenNeighbours> {
+    fn neighbours(&self, bytes: usize) -> Option<&TokenNeighbours> {
         if self.neighbours.get().is_none() {
-            // Two characters of ASCII are never parted.
-            let neighbours = self
-                .merges
-                .tokens_to_split_by()
-                .map(|tokens| TokenNeighbours::new(tokens.all().filter(|token| !token.is_ascii())));
+            let bytes = self.cjk_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if bytes < MIN_SPLIT_CJK_BYTES {
+                return None;
+            }
+            let neighbours = self.merges.tokens_to_split_by().map(|tokens| {
+                let joints = tokens.joints().map(|(_, joint)| joint);
+                // Two characters of ASCII are never parted.
+                let is_other =
+                    |&(token, middle): &(&[u8], usize)| !token[middle - 1..=middle].is_ascii();
+                TokenNeighbours::new(joints.filter(is_other))
+            });
             // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.neighbours.set(neighbours);
         }
@@ -135,11 +149,12 @@ impl PieceEncoder {
             let tokens = self.dropped.is_none().then(|| self.merges.tokens_to_split_by()).flatten();
             let fragments = tokens.map(|tokens| {
                 // Without tokens of several words, cuts alone are faster.
-                let may_join = self.ids_of.is_empty() && tokens.all().any(joins_words);
+                let may_join = self.ids_of.is_empty()
+                    && tokens.joints().any(|(_, (token, _))| joins_words(token));
                 let new = || Joins::new(&self.merges, &tokens, &self.id_of);
                 let (cuts, joins) = match may_join.then(new).flatten() {
                     Some((cuts, joins)) => (cuts, Some(joins)),
-                    None => (Cuts::new(tokens.all()), None),
+                    None => (Cuts::new(tokens.joints().map(|(_, joint)| joint)), None),
                 };
                 Fragments { cuts: Splitter::Cuts(Arc::new(cuts)), joins }
             });
@@ -243,7 +258,15 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         if !misses.cjk_runs.all().is_empty() {
             // What is around a dropped byte may be merged.
             let batch = &text[bounds[0] as usize..bounds[count] as usize];
-            neighbours = encoder.neighbours().filter(|_| !encoder.drops_from(batch));
+            let runs = misses.cjk_runs.all();
+            let length =
+                |&run: &u16| (bounds[usize::from(run) + 1] - bounds[usize::from(run)]) as usize;
+            let bytes = if runs.len() > MAX_FEW_CJK_RUNS {
+                batch.len()
+            } else {
+                runs.iter().map(length).sum()
+            };
+            neighbours = encoder.neighbours(bytes).filter(|_| !encoder.drops_from(batch));
             if neighbours.is_none() {
                 cache.sort_longer(text, bounds, true, misses);
             }

@@ -92,16 +92,17 @@ impl<'a> CjkSplitter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::split::joints_of;
     use crate::test_inputs::Rng;
 
     fn neighbours_in(tokens: &[&str]) -> TokenNeighbours {
-        TokenNeighbours::new(tokens.iter().map(|token| token.as_bytes()))
+        TokenNeighbours::new(tokens.iter().flat_map(|token| joints_of(token.as_bytes())))
     }
 
     #[test]
     fn no_token_spans_a_split_point() {
         let tokens = ["中文".as_bytes(), "文".as_bytes(), " 日".as_bytes(), b"\xad\xe6"];
-        let neighbours = TokenNeighbours::new(tokens.into_iter());
+        let neighbours = TokenNeighbours::new(tokens.into_iter().flat_map(joints_of));
         let text = "中文中日 日本".as_bytes(); // the last bytes of "中" and "本" are AD and AC
         let found = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 13), (13, 16)].map(|(start, middle)| {
             neighbours.is_split_point(text, Character::at(text, start), middle)

@@ -29,7 +29,7 @@ use super::pair_table::{PairTable, RANK_BITS};
 use super::{MAX_STACK_PIECE, MergeTable, NO_RANK, Ranks, Row};
 use crate::mem::growth::{filled, granted, push};
 use crate::split::Cuts;
-use crate::tokens::Tokens;
+use crate::tokens::MadeTokens;
 use crate::types::{Rank, TokenIndex};
 
 /// The base tokens of a token.
@@ -76,12 +76,12 @@ impl Joins {
     ///
     /// Returns None if the proof above does not hold, if the base is small, or if the gaps between
     /// ids are large.
-    pub fn new(merges: &MergeTable, tokens: &Tokens, id_of: &[u32]) -> Option<(Cuts, Joins)> {
+    pub fn new(merges: &MergeTable, tokens: &MadeTokens, id_of: &[u32]) -> Option<(Cuts, Joins)> {
         let max_id = id_of.iter().copied().max()? as usize;
         if max_id / MAX_IDS_PER_TOKEN > id_of.len() {
             return None;
         }
-        let mut bases: Vec<Option<Base>> = filled(None, tokens.len());
+        let mut bases: Vec<Option<Base>> = filled(None, id_of.len());
         // Returns None if the token was made before, because its base tokens would be ambiguous.
         let set = |bases: &mut Vec<Option<Base>>, token: TokenIndex, base: Base| {
             bases[token as usize].replace(base).is_none().then_some(())
@@ -90,31 +90,31 @@ impl Joins {
             set(&mut bases, token, Base::of(token))?;
         }
         let (mut pairs, mut rows) = (Vec::new(), filled(0, 1));
-        let (mut is_base, mut base_merges, mut last_base_rank) = (true, 0, None);
-        for (rank, left, right) in merges.pairs() {
-            let made = merges.made_by(rank, left, right);
+        let (mut is_base, mut base_merges) = (true, 0);
+        for (merge, &(left, right, made)) in merges.merges.iter().enumerate() {
             let (first, second) = (bases[left as usize]?, bases[right as usize]?);
+            let was_base = is_base;
             is_base &= !is_word_break(*tokens.get(left).last()?, *tokens.get(right).first()?);
             if is_base {
-                (base_merges, last_base_rank) = (base_merges + 1, Some(rank));
+                base_merges += 1;
                 set(&mut bases, made, Base::of(made))?;
                 continue;
             }
-            if last_base_rank == Some(rank) {
+            if was_base && merges.is_tied(merge) {
                 return None;
             }
             push(&mut pairs, (first.last, second.first));
             let row = push_row(&mut rows, first, second);
             set(&mut bases, made, Base { first: first.first, last: second.last, row })?;
         }
-        if base_merges * MAX_MERGES_PER_BASE_MERGE < merges.count as usize {
+        if base_merges * MAX_MERGES_PER_BASE_MERGE < merges.merges.len() {
             return None;
         }
-        let is_base = |token: &TokenIndex| bases[*token as usize].is_some_and(|base| base.row == 0);
-        let base_tokens = (0..tokens.len() as TokenIndex).filter(is_base);
-        let cuts = Cuts::new(base_tokens.map(|token| tokens.get(token)));
+        let is_base = |token: TokenIndex| bases[token as usize].is_some_and(|base| base.row == 0);
+        let base_joints = tokens.joints().filter(|&(token, _)| is_base(token));
+        let cuts = Cuts::new(base_joints.map(|(_, joint)| joint));
 
-        let mut table = PairTable::with_room(tokens.len(), pairs.len())?;
+        let mut table = PairTable::with_room(bases.len(), pairs.len())?;
         for &(left, right) in &pairs {
             let rank = merges.rank(left, right);
             table.add(left, right, if rank == NO_RANK { NO_MERGE } else { rank });

@@ -27,14 +27,21 @@ use std::sync::OnceLock;
 
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{collected, filled, push, with_room};
-use crate::tokens::{Tokens, WholePieces};
+use crate::tokens::{MadeTokens, WholePieces};
 use crate::types::{MAX_CACHED_PIECE, Rank, TokenIndex};
 
 /// Flags a rank whose pairs make different tokens.
 const SEVERAL: TokenIndex = 1 << 31;
 
+/// The left and the right token of a merge, and the token that they make.
+pub type Merge = (TokenIndex, TokenIndex, TokenIndex);
+
 pub struct MergeTable {
-    token_of_byte: [TokenIndex; 256],
+    pub token_of_byte: [TokenIndex; 256],
+    /// The merges in rank order.
+    pub merges: Vec<Merge>,
+    /// The merges that share the rank of the merge before them, in ascending order.
+    tied_merges: Vec<usize>,
     max_byte_token: TokenIndex,
     /// The number of tokens that the table has room for.
     tokens: usize,
@@ -63,6 +70,8 @@ impl MergeTable {
     ) -> Option<MergeTable> {
         Some(MergeTable {
             token_of_byte,
+            merges: with_room(merges),
+            tied_merges: Vec::new(),
             max_byte_token: token_of_byte.into_iter().max().unwrap_or(0),
             count: 0,
             ranks: PairTable::with_room(tokens, merges)?,
@@ -89,6 +98,7 @@ impl MergeTable {
         if let Some(all_made) = &mut self.made {
             push(all_made, made);
         }
+        push(&mut self.merges, (left, right, made));
         self.add_bytes(left, right, rank);
         true
     }
@@ -105,6 +115,8 @@ impl MergeTable {
             *first |= SEVERAL;
             self.tied.insert((left, right), made);
         }
+        push(&mut self.tied_merges, self.merges.len());
+        push(&mut self.merges, (left, right, made));
         self.add_bytes(left, right, rank);
         true
     }
@@ -126,23 +138,20 @@ impl MergeTable {
         (0..=255).filter(move |&byte| tokens[usize::from(byte)] == token)
     }
 
-    /// Returns the bytes of the tokens that merging can make, by which pieces may be split. None if
-    /// they must not be, because a part could be a whole piece, or a token has several spellings.
-    pub fn tokens_to_split_by(&self) -> Option<Tokens> {
+    /// Returns whether a merge shares the rank of the merge before it.
+    pub fn is_tied(&self, merge: usize) -> bool {
+        self.tied_merges.binary_search(&merge).is_ok()
+    }
+
+    /// Returns the tokens that merging can make, by which pieces may be split. None if they must
+    /// not be, because a part could be a whole piece, or a token has several spellings.
+    pub fn tokens_to_split_by(&self) -> Option<MadeTokens> {
         if self.whole_pieces.is_some() {
             return None;
         }
-        let mut tokens = Tokens::with_room(self.tokens);
-        for (byte, &token) in (0..=255).zip(&self.token_of_byte) {
-            tokens.define(token, &[byte]);
-        }
-        let is_one = self.possible_merges().into_iter().all(|(left, right, made)| {
-            if tokens.get(made).is_empty() {
-                tokens.define_joined(made, left, right)
-            } else {
-                tokens.is_joined(made, left, right)
-            }
-        });
+        let mut tokens = MadeTokens::new(self.tokens, &self.token_of_byte);
+        let mut is_one = true;
+        self.for_each_possible(|(left, right, made)| is_one &= tokens.join(left, right, made));
         is_one.then_some(tokens)
     }
 
@@ -160,39 +169,39 @@ impl MergeTable {
     fn lengths_by_merges(&self) -> Vec<u32> {
         let mut lengths = filled(0_u32, self.tokens);
         self.token_of_byte.iter().for_each(|&token| lengths[token as usize] = 1);
-        for (left, right, made) in self.possible_merges() {
+        self.for_each_possible(|(left, right, made)| {
             if lengths[made as usize] == 0 {
                 let [left, right] = [left, right].map(|part| lengths[part as usize]);
                 lengths[made as usize] = left.saturating_add(right);
             }
-        }
+        });
         lengths
     }
 
-    /// Returns the merges whose parts can be made, each after merges that make them: the left and
-    /// the right token, and the token made. They are in rank order, except that a merge comes later
-    /// if it uses a token of a higher rank.
-    fn possible_merges(&self) -> Vec<(TokenIndex, TokenIndex, TokenIndex)> {
+    /// Takes the merges whose parts can be made, each after merges that make them. They are in rank
+    /// order, except that a merge comes later if it uses a token of a higher rank.
+    fn for_each_possible(&self, mut take: impl FnMut(Merge)) {
         const NONE: u32 = u32::MAX;
-        let pairs = self.pairs();
         let mut is_made = filled(false, self.tokens);
         self.token_of_byte.iter().for_each(|&token| is_made[token as usize] = true);
-        let mut possible = with_room(pairs.len());
-        // For each token, the last merge that waits for it; for each merge, the one before.
-        let (mut waiting, mut before) = (filled(NONE, self.tokens), filled(NONE, pairs.len()));
-        let mut next = Vec::new();
-        for merge in 0..pairs.len() {
-            push(&mut next, merge as u32);
+        // For each token, the last merge that waits for it; for each merge, the one before. Most
+        // vocabularies need neither.
+        let (mut waiting, mut before, mut next) = (Vec::new(), Vec::new(), Vec::new());
+        for merge in 0..self.merges.len() as u32 {
+            push(&mut next, merge);
             while let Some(merge) = next.pop() {
-                let (rank, left, right) = pairs[merge as usize];
+                let (left, right, made) = self.merges[merge as usize];
                 if let Some(part) = [left, right].into_iter().find(|&part| !is_made[part as usize])
                 {
+                    if waiting.is_empty() {
+                        waiting = filled(NONE, self.tokens);
+                        before = filled(NONE, self.merges.len());
+                    }
                     before[merge as usize] = replace(&mut waiting[part as usize], merge);
                     continue;
                 }
-                let made = self.made_by(rank, left, right);
-                possible.push((left, right, made));
-                if !replace(&mut is_made[made as usize], true) {
+                take((left, right, made));
+                if !replace(&mut is_made[made as usize], true) && !waiting.is_empty() {
                     let mut merge = waiting[made as usize];
                     while merge != NONE {
                         push(&mut next, merge);
@@ -201,7 +210,6 @@ impl MergeTable {
                 }
             }
         }
-        possible
     }
 
     /// Returns the lengths of tokens by which windows are divided.
@@ -209,28 +217,14 @@ impl MergeTable {
         if self.fixed_lengths.get().is_none() {
             let lengths = self.lengths_by_merges();
             let length = |token: TokenIndex| lengths.get(token as usize).copied().unwrap_or(0);
-            let is_fixed = self.pairs().into_iter().all(|(rank, left, right)| {
-                let made = length(self.made_by(rank, left, right));
-                let (left, right) = (length(left), length(right));
+            let is_fixed = self.merges.iter().all(|&(left, right, made)| {
+                let [left, right, made] = [left, right, made].map(length);
                 left == 0 || right == 0 || made == left.saturating_add(right)
             });
             // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.fixed_lengths.set(is_fixed.then_some(lengths));
         }
         self.fixed_lengths.get()?.as_deref()
-    }
-
-    /// Returns the rank and the pair of each merge in rank order.
-    fn pairs(&self) -> Vec<(Rank, TokenIndex, TokenIndex)> {
-        let mut pairs = self.ranks.pairs(self.count as usize);
-        if pairs.len() == self.count as usize {
-            // No ranks are tied, so each pair has a place of its own.
-            let mut placed = filled((0, 0, 0), pairs.len());
-            pairs.iter().for_each(|&pair| placed[pair.0 as usize] = pair);
-            return placed;
-        }
-        pairs.sort_unstable();
-        pairs
     }
 
     /// Returns the tokens of a piece, which are in `scratch`.
@@ -302,8 +296,6 @@ mod tests {
     fn bytes() -> [TokenIndex; 256] {
         std::array::from_fn(|byte| byte as TokenIndex)
     }
-
-    type Merge = (TokenIndex, TokenIndex, TokenIndex);
 
     const A: TokenIndex = b'a' as TokenIndex;
     const B: TokenIndex = b'b' as TokenIndex;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use super::ranks::NO_RANK;
-use crate::mem::growth::{filled, push, with_room};
+use crate::mem::growth::filled;
 use crate::mem::prefetch;
 use crate::types::{Rank, TokenIndex};
 
@@ -170,18 +170,6 @@ impl PairTable {
     pub fn prefetch(&self, left: TokenIndex, right: TokenIndex) {
         prefetch(&self.lines[self.line(key(left, right))]);
     }
-
-    /// Returns all ranks, each with its two tokens; `count` is their likely number.
-    pub fn pairs(&self, count: usize) -> Vec<(Rank, TokenIndex, TokenIndex)> {
-        let taken = self.lines.iter().flat_map(|line| line.0).filter(|&slot| slot != FREE);
-        let pair = |slot: u64| {
-            let (left, right) = tokens_of(slot >> RANK_BITS);
-            (rank_of(slot), left, right)
-        };
-        let mut pairs = with_room(count);
-        taken.for_each(|slot| push(&mut pairs, pair(slot)));
-        pairs
-    }
 }
 
 fn random_factor() -> u64 {
@@ -190,10 +178,6 @@ fn random_factor() -> u64 {
 
 fn key(left: TokenIndex, right: TokenIndex) -> u64 {
     u64::from(left) << TOKEN_BITS | u64::from(right)
-}
-
-fn tokens_of(key: u64) -> (TokenIndex, TokenIndex) {
-    ((key >> TOKEN_BITS) as TokenIndex, key as TokenIndex & ((1 << TOKEN_BITS) - 1))
 }
 
 /// Returns the rank in a slot that is not free.
@@ -210,6 +194,10 @@ mod tests {
 
     const TOKENS: usize = 1 << 19;
     const FACTORS: usize = 16;
+
+    fn tokens_of(key: u64) -> (TokenIndex, TokenIndex) {
+        ((key >> TOKEN_BITS) as TokenIndex, key as TokenIndex & ((1 << TOKEN_BITS) - 1))
+    }
 
     fn table_of(factor: u64, keys: &[u64]) -> PairTable {
         let table = PairTable::with_room(TOKENS, keys.len()).expect("few");

@@ -46,7 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<train::PieceCounts>()?;
     module.add_class::<train::MergeLearner>()?;
     module.add_function(wrap_pyfunction!(text::unsettled, module)?)?;
-    module.add_function(wrap_pyfunction!(text::replaced, module)?)?;
+    module.add_function(wrap_pyfunction!(text::changed, module)?)?;
     module.add_function(wrap_pyfunction!(vocabulary::find_merges, module)?)?;
     module.add_function(wrap_pyfunction!(train::merge_records, module)?)?;
     module.add_function(wrap_pyfunction!(train::partition_records, module)?)?;

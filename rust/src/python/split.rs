@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 use super::interrupt::caught;
 use crate::simd::Isa;
 use crate::split::automaton::{Automaton, Node, Set};
-use crate::split::{self, Pattern, Pieces, Splitter};
+use crate::split::{self, Pattern, Pieces, Splitter, joints_of};
 
 /// The automaton of a pattern.
 #[pyclass(frozen, name = "Automaton", module = "bpetite._engine._native")]
@@ -85,7 +85,7 @@ impl Cuts {
     #[new]
     fn new(pairs: Vec<String>) -> PyResult<Cuts> {
         caught(|| {
-            let cuts = split::Cuts::new(pairs.iter().map(String::as_bytes));
+            let cuts = split::Cuts::new(pairs.iter().flat_map(|pair| joints_of(pair.as_bytes())));
             Cuts(Splitter::Cuts(Arc::new(cuts)))
         })
     }

@@ -77,36 +77,32 @@ impl<'py> Text<'py> {
     }
 }
 
-/// Returns the parts of a text that normal form C may change: their bounds in bytes, and the text
-/// between them. Normal form C joins no part with the text around it.
+/// Returns the parts of a text that normal form C may change, each with its position in bytes.
+/// Normal form C joins no part with the text around it.
 #[pyfunction]
-pub fn unsettled<'py>(
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Vec<(usize, usize, Bound<'py, PyString>)>> {
+pub fn unsettled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<(usize, Bound<'py, PyString>)>> {
     let (py, text) = (object.py(), Text::new(object)?);
     let bytes = text.bytes()?;
     let releases = bytes.len() >= GIL_RELEASE_MIN_SIZE && !text.may_change();
     let parts = run(py, releases, |interrupt| settled::unsettled(bytes, interrupt))?;
     let parts = parts.unwrap_or_default().into_iter();
-    parts
-        .map(|(start, end)| Ok((start, end, PyString::from_bytes(py, &bytes[start..end])?)))
-        .collect()
+    parts.map(|(start, end)| Ok((start, PyString::from_bytes(py, &bytes[start..end])?))).collect()
 }
 
-/// Returns the UTF-8 of a text in which other bytes replace some. The bounds are in ascending
-/// order.
+/// Returns the UTF-8 of a text with changes in ascending order: the position, the bytes there, and
+/// the bytes that they become.
 #[pyfunction]
-pub fn replaced<'py>(
+pub fn changed<'py>(
     object: &Bound<'py, PyAny>,
-    changes: Vec<(usize, usize, Bound<'py, PyBytes>)>,
+    changes: Vec<(usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let text = Text::new(object)?;
     let bytes = text.bytes()?;
     let mut parts = Vec::new();
     let mut at = 0;
-    for (start, end, change) in &changes {
-        parts.extend([bytes.get(at..*start).unwrap_or_default(), change.as_bytes()]);
-        at = *end;
+    for (start, old, new) in &changes {
+        parts.extend([bytes.get(at..*start).unwrap_or_default(), new.as_bytes()]);
+        at = start.saturating_add(old.as_bytes().len());
     }
     parts.push(bytes.get(at..).unwrap_or_default());
     PyBytes::new_with(object.py(), parts.iter().map(|part| part.len()).sum(), |mut room| {

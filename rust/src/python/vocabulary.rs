@@ -124,7 +124,7 @@ impl NativeVocabulary {
         first_id: u32,
     ) -> PyResult<Option<NativeVocabulary>> {
         let merges = extracted::<(u32, u32)>(merges)?;
-        make(py, self.0.merges.len(), |_| self.0.extended(&merges, first_id))
+        make(py, self.0.table.merges.len(), |_| self.0.extended(&merges, first_id))
     }
 
     /// Whether a whole piece that is a token is that token.
@@ -135,7 +135,10 @@ impl NativeVocabulary {
 
     /// Returns the id of each byte.
     fn byte_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        new_tuple(py, self.0.token_of_byte.iter().map(|&token| new_int(py, self.id(token).into())))
+        new_tuple(
+            py,
+            self.0.table.token_of_byte.iter().map(|&token| new_int(py, self.id(token).into())),
+        )
     }
 
     /// Returns the merges in rank order, each a pair of ids.
@@ -143,12 +146,13 @@ impl NativeVocabulary {
         let integer = |&id: &u32| new_int(py, id.into()).ok_or_else(|| PyErr::fetch(py));
         let integers = gathered(self.0.id_of.len(), self.0.id_of.iter().map(integer))?;
         let integer = |token: TokenIndex| Some(integers[token as usize].clone_ref(py));
-        pairs(py, &self.0.merges, integer)
+        pairs(py, &self.0.table.merges, integer)
     }
 
     /// Returns the id that each merge makes.
     fn merge_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let made = self.0.merges.iter().map(|&(_, _, made)| new_int(py, self.id(made).into()));
+        let made =
+            self.0.table.merges.iter().map(|&(_, _, made)| new_int(py, self.id(made).into()));
         new_tuple(py, made)
     }
 
@@ -197,7 +201,7 @@ impl NativeVocabulary {
             tokens.push_str("\"]");
         }
         let mut merges = String::new();
-        for &(left, right, made) in &self.0.merges {
+        for &(left, right, made) in &self.0.table.merges {
             granted(merges.try_reserve(MAX_ITEM_BYTES));
             let comma = if merges.is_empty() { "" } else { "," };
             let [left, right, made] = [left, right, made].map(|token| self.id(token));

@@ -26,6 +26,7 @@ use std::ops::RangeInclusive;
 
 use crate::hash::GOLDEN_RATIO;
 use crate::simd::{Block, Instructions, Work};
+use crate::tokens::Joint;
 
 /// A set of bytes.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -55,6 +56,7 @@ impl Bytes {
 }
 
 /// Groups of the first bytes of characters, each a bit.
+#[derive(Clone, Copy)]
 struct Groups {
     /// The groups that may follow the last byte of a character.
     follow: [u8; 256],
@@ -67,7 +69,10 @@ const GROUPS: usize = 8;
 impl Groups {
     /// Joins the two groups that hide the fewest cuts, until few are left. `before` has the last
     /// bytes of what may precede a first byte.
-    fn new(firsts: RangeInclusive<u8>, before: &[Bytes; 256]) -> Groups {
+    fn new<const TABLES: usize>(
+        firsts: RangeInclusive<u8>,
+        before: &[Bytes; 256],
+    ) -> Box<[Groups; TABLES]> {
         // The members of each group, and the characters that may precede one of them.
         let mut groups: Vec<(Bytes, Bytes)> = Vec::new();
         for first in firsts {
@@ -90,7 +95,7 @@ impl Groups {
             groups[..i].iter().map(|other| hidden(&groups[i], other)).collect()
         };
         let mut rows: Vec<Vec<u32>> = (0..groups.len()).map(|i| row(&groups, i)).collect();
-        while groups.len() > GROUPS {
+        while groups.len() > TABLES * GROUPS {
             let all = (0..).zip(&rows).flat_map(|(i, row)| {
                 let least = (0..).zip(row).map(|(j, &hidden)| (hidden, j)).min();
                 least.map(|(hidden, j)| (hidden, i, j))
@@ -107,9 +112,9 @@ impl Groups {
                 rows[k][j] = hidden(&groups[k], &groups[j]);
             }
         }
-        let mut tables = Groups { follow: [0; 256], own: [0; 256] };
+        let mut tables = Box::new([Groups { follow: [0; 256], own: [0; 256] }; TABLES]);
         for (number, (members, lasts)) in groups.into_iter().enumerate() {
-            let bit = 1 << number;
+            let (tables, bit) = (&mut tables[number / GROUPS], 1 << (number % GROUPS));
             for byte in 0..=255 {
                 let bit_if = |set: Bytes| if set.without(Bytes::of(byte)) == set { 0 } else { bit };
                 tables.own[usize::from(byte)] |= bit_if(members);
@@ -143,40 +148,35 @@ pub struct TokenNeighbours {
 const HASH_BITS: u32 = 18;
 
 impl TokenNeighbours {
-    /// Takes the bytes of tokens.
-    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> TokenNeighbours {
+    /// Takes the joints of all tokens of several bytes: between them, these are all neighbours.
+    pub fn new<'a>(joints: impl Iterator<Item = Joint<'a>>) -> TokenNeighbours {
         let mut neighbours =
             TokenNeighbours { characters: Box::new([0; _]), bytes: Box::new([0; _]) };
-        tokens.for_each(|token| neighbours.add(token));
+        for (token, middle) in joints {
+            if is_start(token[middle]) {
+                neighbours.add(token, middle);
+            } else {
+                // A character has more bytes now, so it may have become whole.
+                joints_of(token).for_each(|(token, middle)| neighbours.add(token, middle));
+            }
+        }
         neighbours
     }
 
-    fn add(&mut self, token: &[u8]) {
-        if token.is_ascii() {
-            for pair in token.windows(2) {
-                let hash = hash_of(u64::from(pair[1]) << 32 | u64::from(pair[0]) << 24);
-                self.characters[hash / 64] |= 1 << (hash % 64);
-            }
-            return;
-        }
-        let mut before: Option<(usize, Character)> = None;
-        for at in (0..token.len()).filter(|&at| token[at] & 0xC0 != 0x80) {
-            let character = Character::at(token, at);
-            if at > 0 {
-                let is_whole = at + character.length <= token.len();
-                match before {
-                    Some((start, left)) if is_whole && start + left.length == at => {
-                        let hash = hash_of(left.before(character));
-                        self.characters[hash / 64] |= 1 << (hash % 64);
-                    }
-                    _ => {
-                        let pair = usize::from(token[at - 1]) << 8 | usize::from(token[at]);
-                        self.bytes[pair / 64] |= 1 << (pair % 64);
-                    }
-                }
-            }
-            before = Some((at, character));
-        }
+    /// Adds the two characters around `middle`, where a character starts.
+    #[inline(always)]
+    fn add(&mut self, token: &[u8], middle: usize) {
+        let (left, right) = (Character::ending(token, middle), Character::at(token, middle));
+        let start = middle.wrapping_sub(left.length);
+        let is_whole = token.get(start).is_some_and(|&first| is_start(first))
+            && middle + right.length <= token.len();
+        let (table, bit) = if is_whole {
+            (&mut self.characters[..], hash_of(left.before(right)))
+        } else {
+            let pair = usize::from(token[middle - 1]) << 8 | usize::from(token[middle]);
+            (&mut self.bytes[..], pair)
+        };
+        table[bit / 64] |= 1 << (bit % 64);
     }
 
     /// Returns whether no token has the ends of two characters in a row.
@@ -197,25 +197,24 @@ impl TokenNeighbours {
 /// Where no token has two characters in a row.
 pub struct Cuts {
     neighbours: TokenNeighbours,
-    ascii: Box<Groups>,
-    others: Box<Groups>,
+    ascii: Box<[Groups; 2]>,
+    others: Box<[Groups; 1]>,
 }
 
 impl Cuts {
-    /// Takes the bytes of tokens.
-    pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Cuts {
+    /// Takes the joints of all tokens of several bytes.
+    pub fn new<'a>(joints: impl Iterator<Item = Joint<'a>>) -> Cuts {
         let mut before = [[false; 256]; 256];
-        let neighbours = TokenNeighbours::new(tokens.inspect(|token| {
-            for pair in token.windows(2).filter(|pair| pair[1] & 0xC0 != 0x80) {
-                before[usize::from(pair[1])][usize::from(pair[0])] = true;
-            }
+        let neighbours = TokenNeighbours::new(joints.inspect(|&(token, middle)| {
+            let (last, first) = (token[middle - 1], token[middle]);
+            before[usize::from(first)][usize::from(last)] |= is_start(first);
         }));
         let before = before.map(|before| {
             let lasts = (0..=255).filter(|&last| before[usize::from(last)]);
             lasts.fold(Bytes::default(), |lasts, last| lasts.with(Bytes::of(last)))
         });
-        let [ascii, others] =
-            [0..=0x7F, 0x80..=0xFF].map(|firsts| Box::new(Groups::new(firsts, &before)));
+        let ascii = Groups::new(0..=0x7F, &before);
+        let others = Groups::new(0x80..=0xFF, &before);
         Cuts { neighbours, ascii, others }
     }
 
@@ -226,6 +225,16 @@ impl Cuts {
         }
         self.neighbours.are_apart(Character::ending(text, at), Character::at(text, at))
     }
+}
+
+/// Yields a token with each place where a character starts, as if they were all joints.
+pub fn joints_of(token: &[u8]) -> impl Iterator<Item = Joint<'_>> {
+    (1..token.len()).filter(|&at| is_start(token[at])).map(move |at| (token, at))
+}
+
+/// Returns whether a byte of UTF-8 starts a character.
+fn is_start(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
 }
 
 /// A character of a text.
@@ -354,11 +363,12 @@ impl Cuts {
         };
         let (before, block) = (block_at(AROUND - 1), block_at(AROUND));
         let bytes = isa.load(block);
-        let mut found = self.ascii.apart(isa, before, block);
+        let [first, second] = &*self.ascii;
+        let mut found = first.apart(isa, before, block) & second.apart(isa, before, block);
         let outside = isa.within(bytes, 0x80, 0x80) | isa.within(isa.load(before), 0x80, 0x80);
         if outside != 0 {
             let starts = !isa.within(bytes, 0x80, 0x40);
-            found &= starts & self.others.apart(isa, before, block);
+            found &= starts & self.others[0].apart(isa, before, block);
             let mut unknown = starts & outside & !found;
             while unknown != 0 {
                 let bit = unknown.trailing_zeros();
@@ -409,7 +419,9 @@ mod tests {
     use crate::test_inputs::Rng;
 
     fn cuts(tokens: &[&str]) -> Splitter {
-        Splitter::Cuts(Cuts::new(tokens.iter().map(|token| token.as_bytes())).into())
+        Splitter::Cuts(
+            Cuts::new(tokens.iter().flat_map(|token| joints_of(token.as_bytes()))).into(),
+        )
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Reading};
 use cuts::FindCuts;
-pub use cuts::{Character, Cuts, TokenNeighbours};
+pub use cuts::{Character, Cuts, TokenNeighbours, joints_of};
 use unicode::classes;
 pub use window::Pattern;
 use window::Window;

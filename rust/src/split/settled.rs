@@ -6,6 +6,7 @@
 use super::unicode::decode;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::push;
+use crate::simd::{Block, Instructions, Isa, Work};
 
 /// Ranges of settled characters; ASCII is settled too. They have combining class 0, are in normal
 /// form, and are never the second of two characters that normal form C makes one.
@@ -50,26 +51,55 @@ static BITS: [u64; COUNT / 64] = {
     bits
 };
 
-/// Whether all characters with this first byte are settled. True for bytes inside a
-/// character, whose first byte decides.
-static IS_SETTLED: [bool; 256] = {
-    let mut settled = [false; 256];
-    let mut byte = 0;
-    while byte < 0xF0 {
+/// 1 for the first bytes of which some characters are not settled, else 0.
+static UNSETTLED: [u8; 256] = {
+    let mut unsettled = [0; 256];
+    let mut byte = 0xC0;
+    while byte < 256 {
         let (first, count) = match byte {
             0xC2..=0xDF => ((byte & 0x1F) << 6, 1 << 6),
-            0xE1.. => ((byte & 0x0F) << 12, 1 << 12),
+            0xE1..0xF0 => ((byte & 0x0F) << 12, 1 << 12),
             _ => (0, 0),
         };
         let mut code = first;
         while code < first + count && BITS[code / 64] >> (code % 64) & 1 == 1 {
             code += 1;
         }
-        settled[byte] = byte < 0xC0 || count > 0 && code == first + count;
+        unsettled[byte] = (count == 0 || code < first + count) as u8;
         byte += 1;
     }
-    settled
+    unsettled
 };
+
+/// Returns the start of the first block with a character that may not be settled, or of the last
+/// block, which may be shorter. Stops after `MAX_SKIPPED` bytes.
+struct SkipSettled<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+const MAX_SKIPPED: usize = 1 << 16;
+
+impl Work for SkipSettled<'_> {
+    type Result = usize;
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) -> usize {
+        let SkipSettled { text, mut at } = self;
+        let last = at + MAX_SKIPPED;
+        let mut unsettled: Block = [0; 64];
+        while let Some(block) = text[at..].first_chunk()
+            && at < last
+        {
+            isa.look_up(block, &UNSETTLED, &mut unsettled);
+            if unsettled != [0; 64] {
+                break;
+            }
+            at += block.len();
+        }
+        at
+    }
+}
 
 /// Parts with fewer bytes between them are one, since a part costs as much as many characters.
 const MIN_GAP: usize = 512;
@@ -80,18 +110,16 @@ pub fn unsettled(
     text: &[u8],
     interrupt: &mut Interrupt<'_>,
 ) -> Result<Vec<(usize, usize)>, Interrupted> {
-    const BLOCK_BYTES: usize = 64;
     let mut parts: Vec<(usize, usize)> = Vec::new();
     // The start of a part that has not ended.
     let (mut open, mut at) = (None, 0);
     while at < text.len() {
-        let end = text.len().min(at + BLOCK_BYTES);
-        interrupt.advance(end - at)?;
-        let is_settled = |byte: &u8| IS_SETTLED[usize::from(*byte)];
-        if open.is_none() && text[at..end].iter().all(is_settled) {
-            at = end;
-            continue;
+        let start = at;
+        if open.is_none() {
+            at = Isa::get().run(SkipSettled { text, at });
         }
+        let end = text.len().min(at + 64);
+        interrupt.advance(end - start)?;
         while at < end {
             let (code, length) = match text[at] {
                 // ASCII, or the rest of a character of the block before

@@ -18,10 +18,7 @@ use ids::IdIndex;
 /// The ordinary tokens of a vocabulary, in the order of their ids, and its merges.
 pub struct Vocabulary {
     pub id_of: Arc<Vec<u32>>,
-    pub token_of_byte: [TokenIndex; 256],
-    /// The merges in rank order: the left and the right token, and the token that they make.
-    pub merges: Vec<(TokenIndex, TokenIndex, TokenIndex)>,
-    /// The same merges as a table that merges pieces.
+    /// The merges.
     pub table: Arc<MergeTable>,
     /// The bytes of each token, if the constructor needed them.
     pub bytes_of: Option<Arc<Tokens>>,
@@ -46,16 +43,12 @@ impl Vocabulary {
         let index = IdIndex::new(all_ids(byte_ids, made, bytes_of));
         let token_of_byte = index.tokens_of(byte_ids)?;
         let mut table = MergeTable::with_room(token_of_byte, index.id_of.len(), pairs.len())?;
-        let mut merges = with_room(pairs.len());
         let mut tied = tied.iter().peekable();
         for (merge, (&(left, right), &id)) in pairs.iter().zip(made).enumerate() {
             let [left, right, made] = index.tokens_of(&[left, right, id])?;
-            if tied.next_if_eq(&&merge).is_some() {
-                table.push_tied(left, right, made);
-            } else {
-                table.push(left, right, made);
-            }
-            merges.push((left, right, made));
+            let is_tied = tied.next_if_eq(&&merge).is_some();
+            let push = if is_tied { MergeTable::push_tied } else { MergeTable::push };
+            push(&mut table, left, right, made).then_some(())?;
         }
         if ignore_merges {
             let mut tokens = Tokens::with_room(index.id_of.len());
@@ -66,8 +59,6 @@ impl Vocabulary {
         }
         Some(Vocabulary {
             id_of: Arc::new(index.id_of),
-            token_of_byte,
-            merges,
             table: Arc::new(table),
             bytes_of: None,
             others: Vec::new(),
@@ -129,8 +120,6 @@ impl Vocabulary {
         table.whole_pieces = ignore_merges.then_some(whole_pieces);
         Some(Vocabulary {
             id_of: Arc::new(index.id_of),
-            token_of_byte,
-            merges,
             table: Arc::new(table),
             bytes_of: Some(tokens),
             others: other_tokens,
@@ -143,7 +132,7 @@ impl Vocabulary {
         let made = ids_of_runs(&[(first_id, pairs.len().try_into().ok()?)], pairs.len())?;
         let old = self.id_of.len() as TokenIndex;
         self.id_of.last().is_some_and(|&last| last < first_id).then_some(())?;
-        let mut merges = copied(&self.merges);
+        let mut merges = copied(&self.table.merges);
         for (&(left, right), made) in pairs.iter().zip(old..) {
             let part = |id: u32| match id.checked_sub(first_id) {
                 Some(place) => Some(old + place).filter(|&token| token < made),
@@ -154,14 +143,14 @@ impl Vocabulary {
         let mut id_of = copied(&self.id_of);
         append(&mut id_of, &made);
         let size = id_of.len();
-        let mut table = MergeTable::with_room(self.token_of_byte, size, merges.len())?;
+        let mut table = MergeTable::with_room(self.table.token_of_byte, size, merges.len())?;
         if !merges.iter().all(|&(left, right, made)| table.push(left, right, made)) {
             return None;
         }
         let mut bytes_of = None;
         if let Some(tokens) = &self.bytes_of {
             let mut tokens = tokens.with_more(made.len());
-            for &(left, right, made) in &merges[self.merges.len()..] {
+            for &(left, right, made) in &merges[self.table.merges.len()..] {
                 tokens.define_joined(made, left, right).then_some(())?;
             }
             bytes_of = Some(Arc::new(tokens));
@@ -171,8 +160,6 @@ impl Vocabulary {
         }
         Some(Vocabulary {
             id_of: Arc::new(id_of),
-            token_of_byte: self.token_of_byte,
-            merges,
             table: Arc::new(table),
             bytes_of,
             others: copied(&self.others),
@@ -194,10 +181,10 @@ impl Vocabulary {
             return false;
         }
         let mut is_known = filled(false, self.id_of.len());
-        for &token in &self.token_of_byte {
+        for &token in &self.table.token_of_byte {
             is_known[token as usize] = true;
         }
-        let are_nested = self.merges.iter().all(|&(left, right, made)| {
+        let are_nested = self.table.merges.iter().all(|&(left, right, made)| {
             let are_known = is_known[left as usize] && is_known[right as usize];
             are_known && !replace(&mut is_known[made as usize], true)
         });
@@ -253,7 +240,7 @@ mod tests {
         assert_eq!(bytes_of(&vocabulary, 300), b"abc");
         assert_eq!(bytes_of(&vocabulary, 256), b"ab");
         assert_eq!(vocabulary.id_of[256..], [256, 300, 4_000_000_000]);
-        assert_eq!(vocabulary.merges, [(97, 258, 257), (97, 98, 256), (256, 99, 257)]);
+        assert_eq!(vocabulary.table.merges, [(97, 258, 257), (97, 98, 256), (256, 99, 257)]);
     }
 
     #[test]
@@ -285,7 +272,7 @@ mod tests {
         let pairs = [97, 98, 256, 99, 300, 301];
         let whole = from_merges(&[(300, b"xy")], &pairs, &[(256, 1), (301, 2)]).unwrap();
         assert_eq!(extended.id_of, whole.id_of);
-        assert_eq!(extended.merges, whole.merges);
+        assert_eq!(extended.table.merges, whole.table.merges);
         assert_eq!(extended.others, whole.others);
         assert_eq!(bytes_of(&extended, 302), b"xyabc");
         for wrong in [&[(97, 98)][..], &[(97, 999)], &[(97, 301)], &[(302, 97), (97, 99)], &[]] {

@@ -52,7 +52,6 @@ impl Vocabulary {
         // becomes (ab, c). If they leave more, tokens of higher ranks take part.
         let mut table = MergeTable::with_room(token_of_byte, tokens.len(), tokens.len())?;
         let (mut scratch, never) = (MergeScratch::default(), &mut Interrupt::never());
-        let mut merges = with_room(ranks.len());
         for (token, &(_, bytes)) in (0..).zip(&ranks) {
             interrupt.advance(bytes.len()).ok()?;
             let mut joined = Vec::new();
@@ -66,20 +65,16 @@ impl Vocabulary {
                 merge_long(&rule, bytes, &mut MergeScratch::default(), &mut joined, never);
                 parts = &joined;
             }
-            if let &[left, right] = parts
-                && table.push(left, right, token)
-            {
-                merges.push((left, right, token));
+            if let &[left, right] = parts {
+                table.push(left, right, token);
             }
         }
-        if 256 + merges.len() < ranks.len() {
+        if 256 + table.merges.len() < ranks.len() {
             table.whole_pieces = Some(whole_pieces);
         }
         Some(Vocabulary {
             id_of: Arc::new(collected(ranks.iter().map(|&(rank, _)| rank))),
-            token_of_byte,
-            others: others(&token_of_byte, &merges, ranks.len()),
-            merges,
+            others: others(&table, ranks.len()),
             table: Arc::new(table),
             bytes_of: Some(tokens),
         })
@@ -87,15 +82,11 @@ impl Vocabulary {
 }
 
 /// Returns the tokens that no merge makes, or that a merge uses before another makes them.
-fn others(
-    token_of_byte: &[TokenIndex; 256],
-    merges: &[(TokenIndex, TokenIndex, TokenIndex)],
-    count: usize,
-) -> Vec<TokenIndex> {
+fn others(table: &MergeTable, count: usize) -> Vec<TokenIndex> {
     let mut known = filled(false, count);
     let mut is_other = filled(false, count);
-    token_of_byte.iter().for_each(|&token| known[token as usize] = true);
-    for &(left, right, made) in merges {
+    table.token_of_byte.iter().for_each(|&token| known[token as usize] = true);
+    for &(left, right, made) in &table.merges {
         for part in [left, right].map(|part| part as usize) {
             is_other[part] |= !known[part];
             known[part] = true;

@@ -5,7 +5,7 @@ The native engine can do neither, but most texts have no such literals and are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
@@ -22,6 +22,7 @@ _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
+_FEW_CHANGES = 64  # as many are searched for literals
 _FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
@@ -54,6 +55,7 @@ class StagedEncoder(python.TextEncoder):
         # Finds whether a text has a literal of any search, or of the native encoder.
         texts = {*found, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
+        self._max_literal_bytes = max(len(each.encode()) for each in ("", *texts))
         # Finds this too, and whether a text has what becomes a space.
         texts.add("\u2581")
         self._first_finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))
@@ -70,12 +72,12 @@ class StagedEncoder(python.TextEncoder):
 
         Raises UnicodeEncodeError for a lone surrogate if the text changes.
         """
-        is_usual = self._is_nfc and (ordinary or self._finds_literals)
-        if is_usual and not isinstance(text, str):
-            normal = _nfc(text)  # no copy of a large file, unless it changes
-            if ordinary or normal is text:
-                return normal
-            return normal if not any(map(self._finder.first_special, (normal, text))) else None
+        if self._is_nfc and not self._has_space and (ordinary or self._finds_literals):
+            changes = _nfc_changes(text)
+            if not changes:
+                return text  # no copy of a large file
+            normal = _native.changed(text, changes)
+            return normal if ordinary or not self._near_literal(normal, changes) else None
         string = as_str(text)
         plain = self._normal(string)
         if ordinary or (plain is string and self._finds_literals):
@@ -83,11 +85,25 @@ class StagedEncoder(python.TextEncoder):
         given = (plain,) if plain is string else (plain, string)
         return plain if not any(map(self._finder.first_special, given)) else None
 
+    def _near_literal(self, normal: bytes, changes: Sequence[_Change]) -> bool:
+        """Return whether a literal may touch a change of a text, before or after it."""
+        most = self._max_literal_bytes
+        end, shift = -most, 0
+        for start, old, new in changes[:_FEW_CHANGES]:
+            if start - end < most:
+                return True
+            at, end = start + shift, start + len(old)
+            shift += len(new) - len(old)
+            left, right = normal[max(0, at - most) : at], normal[end + shift : end + shift + most]
+            for changed in (old, new):
+                window = (left + changed + right).decode("utf-8", "ignore")
+                if self._finder.first_special(window) is not None:
+                    return True
+        return len(changes) > _FEW_CHANGES
+
     def _normal(self, text: str) -> str | bytes:
         """Return a text normalized, with its space: the same object if nothing changes."""
         try:
-            if self._is_nfc and not self._has_space:
-                return _nfc(text)
             normal = self._spaced(self._splitter.normalized(text))
             return text if normal == text else normal.encode()
         except UnicodeEncodeError as error:
@@ -211,23 +227,22 @@ class StagedEncoder(python.TextEncoder):
     def encode_parts(self, parts: Iterable[str], item_size: int) -> tuple[Any, Any]:
         parts = [*parts]
         # The native encoder locates parts by the lengths of tokens, so no byte may be dropped.
-        if self._is_nfc and self._finds_literals and not self._drops and _is_nfc(parts):
+        is_usual = self._is_nfc and self._finds_literals and not self._drops
+        if is_usual and not _nfc_changes("".join(parts)):
             return self._native.encode_parts(parts, item_size)
         return super().encode_parts(parts, item_size)
 
 
-def _is_nfc(parts: Iterable[str]) -> bool:
-    text = "".join(parts)
-    return _nfc(text) is text
+_Change = tuple[int, bytes, bytes]
+"""A position in the UTF-8 of a text, the bytes there, and the bytes that they become."""
 
 
-def _nfc(text: T) -> T | bytes:
-    """Return the UTF-8 of a text in normal form C, or the text itself if it has that form.
+def _nfc_changes(text: Text) -> list[_Change]:
+    """Return the changes that bring a text into normal form C, in ascending order.
 
     Raises the errors of `as_bytes` and `as_str`.
     """
     if isinstance(text, str) and text.isascii():
-        return text
-    parts = [(start, end, part, nfc(part)) for start, end, part in _native.unsettled(text)]
-    changes = [(start, end, new.encode()) for start, end, part, new in parts if new != part]
-    return _native.replaced(text, changes) if changes else text
+        return []
+    parts = ((start, part, nfc(part)) for start, part in _native.unsettled(text))
+    return [(start, part.encode(), new.encode()) for start, part, new in parts if new != part]
