@@ -124,9 +124,11 @@ impl MadeTokens {
             return self.tokens.is_joined(made, left, right);
         }
         let length = self.get(left).len();
-        let is_defined = self.tokens.define_joined(made, left, right);
-        self.lefts.get_mut(made as usize).map(|left| *left = length as u32);
-        is_defined
+        if !self.tokens.define_joined(made, left, right) {
+            return false;
+        }
+        self.lefts[made as usize] = length as u32;
+        true
     }
 
     /// Returns the bytes of a token, or no bytes if no merge makes it.
