@@ -154,7 +154,7 @@ impl PieceEncoder {
                 let new = || Joins::new(&self.merges, &tokens, &self.id_of);
                 let (cuts, joins) = match may_join.then(new).flatten() {
                     Some((cuts, joins)) => (cuts, Some(joins)),
-                    None => (Cuts::new(tokens.joints().map(|(_, joint)| joint)), None),
+                    None => (Cuts::new(tokens.joints().map(|(_, joint)| joint), 2), None),
                 };
                 Fragments { cuts: Splitter::Cuts(Arc::new(cuts)), joins }
             });

@@ -112,7 +112,7 @@ impl Joins {
         }
         let is_base = |token: TokenIndex| bases[token as usize].is_some_and(|base| base.row == 0);
         let base_joints = tokens.joints().filter(|&(token, _)| is_base(token));
-        let cuts = Cuts::new(base_joints.map(|(_, joint)| joint));
+        let cuts = Cuts::new(base_joints.map(|(_, joint)| joint), 2);
 
         let mut table = PairTable::with_room(bases.len(), pairs.len())?;
         for &(left, right) in &pairs {

@@ -85,7 +85,8 @@ impl Cuts {
     #[new]
     fn new(pairs: Vec<String>) -> PyResult<Cuts> {
         caught(|| {
-            let cuts = split::Cuts::new(pairs.iter().flat_map(|pair| joints_of(pair.as_bytes())));
+            let joints = pairs.iter().flat_map(|pair| joints_of(pair.as_bytes()));
+            let cuts = split::Cuts::new(joints, 1);
             Cuts(Splitter::Cuts(Arc::new(cuts)))
         })
     }

@@ -25,6 +25,7 @@
 use std::ops::RangeInclusive;
 
 use crate::hash::GOLDEN_RATIO;
+use crate::mem::growth::filled;
 use crate::simd::{Block, Instructions, Work};
 use crate::tokens::Joint;
 
@@ -69,10 +70,7 @@ const GROUPS: usize = 8;
 impl Groups {
     /// Joins the two groups that hide the fewest cuts, until few are left. `before` has the last
     /// bytes of what may precede a first byte.
-    fn new<const TABLES: usize>(
-        firsts: RangeInclusive<u8>,
-        before: &[Bytes; 256],
-    ) -> Box<[Groups; TABLES]> {
+    fn new(firsts: RangeInclusive<u8>, before: &[Bytes; 256], tables: usize) -> Vec<Groups> {
         // The members of each group, and the characters that may precede one of them.
         let mut groups: Vec<(Bytes, Bytes)> = Vec::new();
         for first in firsts {
@@ -95,7 +93,7 @@ impl Groups {
             groups[..i].iter().map(|other| hidden(&groups[i], other)).collect()
         };
         let mut rows: Vec<Vec<u32>> = (0..groups.len()).map(|i| row(&groups, i)).collect();
-        while groups.len() > TABLES * GROUPS {
+        while groups.len() > tables * GROUPS {
             let all = (0..).zip(&rows).flat_map(|(i, row)| {
                 let least = (0..).zip(row).map(|(j, &hidden)| (hidden, j)).min();
                 least.map(|(hidden, j)| (hidden, i, j))
@@ -112,7 +110,7 @@ impl Groups {
                 rows[k][j] = hidden(&groups[k], &groups[j]);
             }
         }
-        let mut tables = Box::new([Groups { follow: [0; 256], own: [0; 256] }; TABLES]);
+        let mut tables = filled(Groups { follow: [0; 256], own: [0; 256] }, tables);
         for (number, (members, lasts)) in groups.into_iter().enumerate() {
             let (tables, bit) = (&mut tables[number / GROUPS], 1 << (number % GROUPS));
             for byte in 0..=255 {
@@ -197,13 +195,14 @@ impl TokenNeighbours {
 /// Where no token has two characters in a row.
 pub struct Cuts {
     neighbours: TokenNeighbours,
-    ascii: Box<[Groups; 2]>,
-    others: Box<[Groups; 1]>,
+    ascii: Vec<Groups>,
+    others: Vec<Groups>,
 }
 
 impl Cuts {
-    /// Takes the joints of all tokens of several bytes.
-    pub fn new<'a>(joints: impl Iterator<Item = Joint<'a>>) -> Cuts {
+    /// Takes the joints of all tokens of several bytes, and how many tables find the cuts between
+    /// characters of ASCII. Two hide few of them, but take longer.
+    pub fn new<'a>(joints: impl Iterator<Item = Joint<'a>>, tables: usize) -> Cuts {
         let mut before = [[false; 256]; 256];
         let neighbours = TokenNeighbours::new(joints.inspect(|&(token, middle)| {
             let (last, first) = (token[middle - 1], token[middle]);
@@ -213,8 +212,8 @@ impl Cuts {
             let lasts = (0..=255).filter(|&last| before[usize::from(last)]);
             lasts.fold(Bytes::default(), |lasts, last| lasts.with(Bytes::of(last)))
         });
-        let ascii = Groups::new(0..=0x7F, &before);
-        let others = Groups::new(0x80..=0xFF, &before);
+        let ascii = Groups::new(0..=0x7F, &before, tables);
+        let others = Groups::new(0x80..=0xFF, &before, 1);
         Cuts { neighbours, ascii, others }
     }
 
@@ -363,12 +362,15 @@ impl Cuts {
         };
         let (before, block) = (block_at(AROUND - 1), block_at(AROUND));
         let bytes = isa.load(block);
-        let [first, second] = &*self.ascii;
-        let mut found = first.apart(isa, before, block) & second.apart(isa, before, block);
+        let apart = |tables: &[Groups]| {
+            let each = tables.iter().map(|groups| groups.apart(isa, before, block));
+            each.fold(u64::MAX, |all, apart| all & apart)
+        };
+        let mut found = apart(&self.ascii);
         let outside = isa.within(bytes, 0x80, 0x80) | isa.within(isa.load(before), 0x80, 0x80);
         if outside != 0 {
             let starts = !isa.within(bytes, 0x80, 0x40);
-            found &= starts & self.others[0].apart(isa, before, block);
+            found &= starts & apart(&self.others);
             let mut unknown = starts & outside & !found;
             while unknown != 0 {
                 let bit = unknown.trailing_zeros();
@@ -419,9 +421,8 @@ mod tests {
     use crate::test_inputs::Rng;
 
     fn cuts(tokens: &[&str]) -> Splitter {
-        Splitter::Cuts(
-            Cuts::new(tokens.iter().flat_map(|token| joints_of(token.as_bytes()))).into(),
-        )
+        let joints = tokens.iter().flat_map(|token| joints_of(token.as_bytes()));
+        Splitter::Cuts(Cuts::new(joints, 1 + tokens.len() % 2).into())
     }
 
     #[test]
