@@ -16,9 +16,9 @@
 //! # Why 3. is right
 //!
 //! A step tells places after all places that earlier steps told and that are not taken back. A step
-//! that takes ends back tells only its own place. And a step tells a place at the latest when it
-//! reads the next character. So in a mask, the places below a step's own are the places that
-//! earlier steps told.
+//! that takes ends back tells only its own place, and no gap is open there, so later steps tell no
+//! place below. So in a mask, the places below such a step's own are the places that earlier steps
+//! told.
 
 use std::ops::Range;
 

@@ -9,8 +9,7 @@
 //! 4. `table`: the scanner as a table, and `lanes`: six parts of a long text at a time.
 //! 5. `ahead`: look-aheads at more than one character, which divide classes further.
 //! 6. `walk`: one match after another. It is used where a window is uncertain, and where the
-//!    scanner gives up, because an end is known too late or because a match fails after its second
-//!    character, which leaves a gap between matches.
+//!    scanner gives up, because an end is known too late or because a match in a gap may fail late.
 //!
 //! A pattern without a matcher is refused with the reason.
 //!
