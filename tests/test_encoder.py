@@ -18,7 +18,7 @@ from support.vocabularies import gpt2_characters
 from tokenizers import models
 
 from bpetite import Tokenizer, _encoder
-from bpetite._encoder import Encoder, merge_ids
+from bpetite._encoder import Encoder, merge_ids, merger_of
 from bpetite._unicode import differs
 from bpetite._vocabulary import Vocabulary
 
@@ -408,3 +408,14 @@ def test_a_lone_surrogate_comes_before_a_disallowed_token() -> None:
     with pytest.raises(UnicodeEncodeError) as error:
         tokenizer.encode("ab<|a|>\ud800", disallowed_special=["<|a|>"])
     assert error.value.start == 7
+
+
+def test_many_runs_of_chinese_have_the_ids_of_each_alone() -> None:
+    """The native engine splits such runs only after many of them."""
+    choose = random.Random(5).choices
+    words = ["".join(choose("天地玄黄宇宙洪荒日月", k=2)) for _ in range(40)]
+    runs = ["".join(choose(words, k=8)) for _ in range(4_000)]
+    tokenizer = Tokenizer.train(runs[:200], 500, pattern="gpt2")
+    merge = merger_of(tokenizer._vocabulary)
+    ids = [id for run in runs for id in (*merge(run.encode()), *merge(b"\n"))]
+    assert tokenizer.encode("\n".join([*runs, ""])) == ids

@@ -451,7 +451,8 @@ def test_what_is_around_a_dropped_byte_is_merged(tmp_path: Path) -> None:
     a, b, c, d, e, f = map(CHARACTERS.__getitem__, "中文".encode())
     pairs = [(a, b), (a + b, c), (d, e), (d + e, f), (a + b + c, d + e + f)]
     many = "ab abc 12  é\n\n" * 3000
-    texts = ["中\x03文中文\x03中", "文" * 99 + "中\x03文", f"{many}\x03{many}"]
+    texts = ["文中" * 30_000]  # only after so many are such runs split
+    texts += ["中\x03文中文\x03中", "文" * 99 + "中\x03文", f"{many}\x03{many}"]
     texts += ["a\x03b", "c\x03\x03d", "ab\x03cd" * 999, "\x03ab \x03ab\x03"]
     for normalizer in (None, NFC):
         value = changed(both(dropped, put("normalizer", to=normalizer)))

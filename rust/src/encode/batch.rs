@@ -22,7 +22,7 @@ const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
 
 /// From this many bytes of CJK runs on, they are split, because fewer are merged whole in less time
 /// than it takes to find where runs may be split.
-const MIN_SPLIT_CJK_BYTES: usize = 1 << 17;
+const MIN_SPLIT_CJK_BYTES: usize = if cfg!(test) { 1 << 5 } else { 1 << 17 };
 
 /// The memory in which one thread works. Later calls reuse it, with all pieces in its cache.
 pub struct Context {

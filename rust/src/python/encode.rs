@@ -160,7 +160,9 @@ impl TextEncoder {
     /// the encoder only merges. `partial` has the ids that some ids of the vocabulary become at
     /// last. Bytes that are `dropped` have no ids; then `encode_parts` must not be called.
     #[new]
-    #[pyo3(signature = (vocabulary, special_tokens, splitters, partial = HashMap::new(), dropped = None))]
+    #[pyo3(signature = (
+        vocabulary, special_tokens, splitters, partial = HashMap::new(), dropped = None
+    ))]
     fn new(
         vocabulary: &Bound<'_, NativeVocabulary>,
         special_tokens: &Bound<'_, PyDict>,

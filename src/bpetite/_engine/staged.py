@@ -22,7 +22,7 @@ _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
-_FEW_CHANGES = 64  # as many are searched for literals
+_FEW_CHANGES = 64  # around more, a search for literals takes longer than of the whole text
 _FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
@@ -77,7 +77,7 @@ class StagedEncoder(python.TextEncoder):
             if not changes:
                 return text  # no copy of a large file
             normal = _native.changed(text, changes)
-            return normal if ordinary or not self._near_literal(normal, changes) else None
+            return normal if ordinary or not self._near_literal(text, normal, changes) else None
         string = as_str(text)
         plain = self._normal(string)
         if ordinary or (plain is string and self._finds_literals):
@@ -85,21 +85,20 @@ class StagedEncoder(python.TextEncoder):
         given = (plain,) if plain is string else (plain, string)
         return plain if not any(map(self._finder.first_special, given)) else None
 
-    def _near_literal(self, normal: bytes, changes: Sequence[_Change]) -> bool:
+    def _near_literal(self, text: Text, normal: bytes, changes: Sequence[_Change]) -> bool:
         """Return whether a literal may touch a change of a text, before or after it."""
-        most = self._max_literal_bytes
+        find, most = self._finder.first_special, self._max_literal_bytes
         end, shift = -most, 0
-        for start, old, new in changes[:_FEW_CHANGES]:
-            if start - end < most:
-                return True
+        for start, old, new in changes:
+            if start - end < most or len(changes) > _FEW_CHANGES:
+                return any(map(find, (normal, text)))  # a literal anywhere
             at, end = start + shift, start + len(old)
             shift += len(new) - len(old)
             left, right = normal[max(0, at - most) : at], normal[end + shift : end + shift + most]
-            for changed in (old, new):
-                window = (left + changed + right).decode("utf-8", "ignore")
-                if self._finder.first_special(window) is not None:
-                    return True
-        return len(changes) > _FEW_CHANGES
+            windows = (left + changed + right for changed in (old, new))
+            if any(find(window.decode("utf-8", "ignore")) for window in windows):
+                return True
+        return False
 
     def _normal(self, text: str) -> str | bytes:
         """Return a text normalized, with its space: the same object if nothing changes."""
