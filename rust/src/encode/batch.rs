@@ -14,6 +14,7 @@ use crate::merge::joins::{Joins, joins_words};
 use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, Row};
 use crate::simd::{Instructions, Work};
 use crate::split::{Cuts, Splitter, TokenNeighbours};
+use crate::tokens::Joint;
 use crate::types::{BATCH, TokenIndex};
 
 /// In a batch of at most this many bytes, the few CJK runs are looked up after all other pieces,
@@ -21,7 +22,7 @@ use crate::types::{BATCH, TokenIndex};
 const MAX_FEW_CJK_RUNS_BYTES: usize = 1 << 14;
 
 /// From this many bytes of CJK runs on, they are split, because fewer are merged whole in less time
-/// than it takes to find where runs may be split.
+/// than it takes to find where runs may be split. Tests have few.
 const MIN_SPLIT_CJK_BYTES: usize = if cfg!(test) { 1 << 5 } else { 1 << 17 };
 
 /// The memory in which one thread works. Later calls reuse it, with all pieces in its cache.
@@ -122,7 +123,8 @@ impl PieceEncoder {
         })
     }
 
-    /// Returns the neighbours by which CJK runs are split, if pieces may be split.
+    /// Returns the neighbours by which CJK runs are split. None if pieces must not be split, or if
+    /// there were few runs before `bytes` more.
     fn neighbours(&self, bytes: usize) -> Option<&TokenNeighbours> {
         if self.neighbours.get().is_none() {
             let bytes = self.cjk_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -132,9 +134,8 @@ impl PieceEncoder {
             let neighbours = self.merges.tokens_to_split_by().map(|tokens| {
                 let joints = tokens.joints().map(|(_, joint)| joint);
                 // Two characters of ASCII are never parted.
-                let is_other =
-                    |&(token, middle): &(&[u8], usize)| !token[middle - 1..=middle].is_ascii();
-                TokenNeighbours::new(joints.filter(is_other))
+                let is_ascii = |&(token, at): &Joint<'_>| token[at - 1..=at].is_ascii();
+                TokenNeighbours::new(joints.filter(|joint| !is_ascii(joint)))
             });
             // In a forked process, `get_or_init` could wait for ever for a thread of the parent.
             let _ = self.neighbours.set(neighbours);
@@ -170,18 +171,18 @@ impl PieceEncoder {
         scratch: &'s mut MergeScratch,
         interrupt: &mut Interrupt<'_>,
     ) -> &'s [TokenIndex] {
-        if !self.drops_from(piece) {
+        let Some(dropped) = &self.dropped else {
             return self.merges.merge(piece, scratch, interrupt);
-        }
+        };
         let mut kept = copied(piece);
-        kept.retain(|byte| !self.drops_from(&[*byte]));
+        kept.retain(|&byte| !dropped[usize::from(byte)]);
         self.merges.merge(&kept, scratch, interrupt)
     }
 
     /// Returns whether a text has a byte that is dropped.
     fn drops_from(&self, text: &[u8]) -> bool {
-        let Some(dropped) = self.dropped.as_deref() else { return false };
-        text.iter().any(|&byte| dropped[usize::from(byte)])
+        let dropped = self.dropped.as_ref();
+        dropped.is_some_and(|dropped| text.iter().any(|&byte| dropped[usize::from(byte)]))
     }
 
     fn append_ids(&self, tokens: &[TokenIndex], ids: &mut Vec<u32>) {
@@ -256,16 +257,13 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
         cache.sort_longer(text, bounds, whole_cjk_runs, misses);
         let mut neighbours = None;
         if !misses.cjk_runs.all().is_empty() {
-            // What is around a dropped byte may be merged.
             let batch = &text[bounds[0] as usize..bounds[count] as usize];
-            let runs = misses.cjk_runs.all();
-            let length =
-                |&run: &u16| (bounds[usize::from(run) + 1] - bounds[usize::from(run)]) as usize;
-            let bytes = if runs.len() > MAX_FEW_CJK_RUNS {
-                batch.len()
-            } else {
-                runs.iter().map(length).sum()
+            let runs = misses.cjk_runs.all().iter().map(|&run| usize::from(run));
+            let bytes = match runs.len() > MAX_FEW_CJK_RUNS {
+                true => batch.len(), // not all runs are in the list
+                false => runs.map(|run| (bounds[run + 1] - bounds[run]) as usize).sum(),
             };
+            // What is around a dropped byte may be merged.
             neighbours = encoder.neighbours(bytes).filter(|_| !encoder.drops_from(batch));
             if neighbours.is_none() {
                 cache.sort_longer(text, bounds, true, misses);

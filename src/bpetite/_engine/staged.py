@@ -6,7 +6,7 @@ The native engine can do neither, but most texts have no such literals and are n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
 from bpetite._corpus import normal_run
@@ -16,13 +16,11 @@ from bpetite._stages import StagedSplitter
 from bpetite._unicode import nfc
 from bpetite._vocabulary import Vocabulary, is_encodable
 
-T = TypeVar("T")
-
 _LOOK_AROUND = ("Strip", "Prepend", "Replace")
 """Normalizers that may leave a text as it is, and yet change a part of it."""
 
 
-_FEW_CHANGES = 64  # around more, a search for literals takes longer than of the whole text
+_FEW_CHANGES = 64  # around more changes, a search takes as long as through the text
 _FIRST_PIECE_CHARACTERS = 64  # the start of a text in which its first piece is searched
 
 
