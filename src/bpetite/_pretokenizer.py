@@ -81,6 +81,9 @@ TIKTOKEN_CL100K = (
     r"|\s+(?![\s\S])|\s*[\r\n]|\s+(?!\S)|\s"
 )
 
+Span = tuple[int, int]
+"""Where a part of a text begins and ends, in characters."""
+
 MATCH_ALL = r"[\s\S]+"
 """The pattern that leaves a text in one piece."""
 
@@ -525,10 +528,14 @@ class ChunkSplitter:
         literals: Collection[str],
         flags: Collection[str] = (),
         apart: bool = False,
+        plain: Collection[str] = (),
     ) -> None:
-        """`flags` are those that any of the literals has; `apart` from literals lies each split."""
+        """`flags` are those that any of the literals has; `apart` from literals lies each split.
+
+        `plain` literals count in untrusted text too.
+        """
         self._splits = pretokenizer.raw_splits
-        self._specials = SpecialSplitter(literals)
+        self._specials = SpecialSplitter(literals, plain)
         self._has_flags = bool(flags)
         self._apart = apart or self._has_flags
         # No later text changes such a literal, or the white space that it takes.
@@ -562,6 +569,11 @@ class ChunkSplitter:
     def has_splits(self) -> bool:
         """Whether any split is known."""
         return self._splits is not None
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether a literal may count in untrusted text."""
+        return bool(self._specials.plain)
 
     @property
     def max_literal_length(self) -> int:
@@ -598,8 +610,19 @@ class ChunkSplitter:
             at, size = stop - 1, 2 * size  # a split may be between two windows
         yield end
 
-    def last_literal_end(self, data: bytearray, searched: int = 0) -> tuple[int, int]:
+    def begun(self, text: str) -> int:
+        """Return the first position where a literal may begin that later text completes.
+
+        Without such a position, it is the length of `text`. It is 0 if that cannot be told.
+        """
+        return self._specials.begun(text) if self._has_ends else 0
+
+    def last_literal_end(
+        self, data: bytearray, searched: int = 0, trusted: Sequence[Span] | None = None
+    ) -> tuple[int, int]:
         """Return the end of the last literal that no later text changes, or 0.
+
+        `trusted` has the ascending bounds of trusted bytes, as in `SpecialSplitter.find`.
 
         `data` is UTF-8 that begins at a split; only its last character may be unfinished. The
         second offset is `searched` of the next call with longer data: between both, no literal
@@ -608,7 +631,13 @@ class ChunkSplitter:
         if not self._has_ends:
             return 0, 0
         text = data[searched:].decode("utf-8", "surrogateescape").rstrip(_UNDECODED)
-        end, begun = self._specials.last_end(text)
+
+        def place(offset: int) -> int:
+            return len(data[searched : max(offset, searched)].decode("utf-8", "ignore"))
+
+        if trusted is not None:
+            trusted = [(place(start), place(end)) for start, end in trusted]
+        end, begun = self._specials.last_end(text, trusted)
         next_search = searched + len(text[:begun].encode())
         return (searched + len(text[:end].encode()) if end else 0), next_search
 
@@ -658,8 +687,10 @@ class SpecialSplitter:
     [('x', '<|b|>'), ('y', None)]
     """
 
-    def __init__(self, literals: Collection[str]) -> None:
+    def __init__(self, literals: Collection[str], plain: Collection[str] = ()) -> None:
+        """`plain` literals count in all text, the others only in trusted text."""
         self._sorted = sorted(literals)
+        self.plain: frozenset[str] = frozenset(plain)
         self.max_length: int = max(map(len, literals), default=0)
         """The number of characters of the longest literal."""
         # For each literal, the literals that it begins with, itself included, shortest first.
@@ -697,6 +728,20 @@ class SpecialSplitter:
             start = position + len(literal)
         yield text[start:], None
 
+    def is_plain(self, literal: str) -> bool:
+        """Return whether a literal counts in untrusted text."""
+        return literal in self.plain
+
+    def split_trusted(
+        self, text: str, trusted: Sequence[Span]
+    ) -> Iterator[tuple[int, int, str | None]]:
+        """Yield the bounds of each segment and the literal after it, as `find` finds literals."""
+        start = 0
+        for literal, position in self.find(text, trusted):
+            yield start, position, literal
+            start = position + len(literal)
+        yield start, len(text), None
+
     def normalized(self, text: str) -> str:
         """Return a text as it is; `StagedSplitter` may change it."""
         return text
@@ -721,8 +766,8 @@ class SpecialSplitter:
         before = min(at, length)
         candidate = self._candidates.search(near)
         while candidate and candidate.start() < before + reach:
-            literal = self._longest_prefix_of(near[candidate.start() :])
-            if literal is not None and candidate.start() + len(literal) > before - reach:
+            prefixes = self._prefixes_of(near[candidate.start() :])
+            if prefixes and candidate.start() + len(prefixes[-1]) > before - reach:
                 return True
             candidate = self._candidates.search(near, candidate.start() + 1)
         return False
@@ -740,17 +785,18 @@ class SpecialSplitter:
                 return candidate.start()
         return len(text)
 
-    def last_end(self, text: str) -> tuple[int, int]:
+    def last_end(self, text: str, trusted: Sequence[Span] | None = None) -> tuple[int, int]:
         """Return the end of the last literal that no later text changes, or 0.
 
-        `text` begins where a literal may begin. The second position is where a search may go on
-        once there is more text: no literal begins between both.
+        `text` begins where a literal may begin, and literals count as in `find`. The second
+        position is where a search may go on once there is more text: no literal begins between
+        both.
 
         >>> SpecialSplitter(["<|a|>", "<|a|>b"]).last_end("<|a|>c<|a|>")
         (5, 6)
         """
         end, begun = 0, self.begun(text)
-        for literal, position in self.find(text):
+        for literal, position in self.find(text, trusted):
             if begun <= position:
                 break
             end = position + len(literal)
@@ -758,31 +804,47 @@ class SpecialSplitter:
                 begun = self.begun(text, end)
         return end, begun
 
-    def find(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield each literal in a text with its position in characters."""
+    def find(self, text: str, trusted: Sequence[Span] | None = None) -> Iterator[tuple[str, int]]:
+        """Yield each literal in a text with its position in characters.
+
+        If `trusted` has the ascending bounds of trusted text, a literal that is not plain counts
+        only if all of it lies between two of them.
+
+        >>> [*SpecialSplitter(["<a>", "<a>b", "b"], ["b"]).find("<a>b<a>b", [(0, 3)])]
+        [('<a>', 0), ('b', 3), ('b', 7)]
+        """
+        starts = [start for start, _ in trusted or ()]
+
+        def counts(literal: str, position: int) -> bool:
+            if trusted is None or literal in self.plain:
+                return True
+            index = bisect_right(starts, position) - 1
+            return index >= 0 and position + len(literal) <= trusted[index][1]
+
         candidate = self._candidates.search(text) if self._candidates else None
         while self._candidates and candidate:
             position = candidate.start()
-            literal = self._longest_prefix_of(text[position : position + self.max_length])
+            prefixes = self._prefixes_of(text[position : position + self.max_length])
+            literal = next((each for each in reversed(prefixes) if counts(each, position)), None)
             if literal is not None:
                 yield literal, position
                 position += len(literal) - 1
             candidate = self._candidates.search(text, position + 1)
 
-    def _longest_prefix_of(self, text: str) -> str | None:
-        """Return the longest literal that `text` begins with.
+    def _prefixes_of(self, text: str) -> tuple[str, ...]:
+        """Return the literals that `text` begins with, the shortest first.
 
         Every literal that begins `text` sorts before it. So the last literal that sorts before
         `text`, or is equal, has all of them among its prefixes.
         """
         index = bisect_right(self._sorted, text) - 1
         if index < 0:
-            return None
+            return ()
         prefixes = self._prefixes[index]
         if text.startswith(prefixes[-1]):
-            return prefixes[-1]
+            return prefixes
         count = bisect_left(prefixes, True, key=lambda literal: not text.startswith(literal))
-        return prefixes[count - 1] if count else None
+        return prefixes[:count]
 
 
 def pattern_of(name: str) -> str:

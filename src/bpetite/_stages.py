@@ -6,12 +6,14 @@ the text between them is normalized, and the other literals are found in the nor
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import repeat
+from operator import itemgetter
 
-from bpetite._pretokenizer import SpecialSplitter, time_left
+from bpetite._pretokenizer import Span, SpecialSplitter, time_left
 from bpetite._unicode import WHITE_SPACE, WORD_SET, form_origins, lowercase, normalized
 from bpetite._unicode.patterns import exact_regex
 from bpetite._vocabulary import NO_STAGES, ONE_SPACE, Vocabulary
@@ -111,12 +113,29 @@ def normalized_literals(
 
 
 def splitter_of(
-    vocabulary: Vocabulary, literals: Collection[str]
+    vocabulary: Vocabulary, literals: Collection[str], plain: Collection[str] = ()
 ) -> SpecialSplitter | StagedSplitter:
-    """Return the splitter that finds the special literals of a vocabulary."""
+    """Return the splitter that finds the special literals of a vocabulary.
+
+    `plain` ones count in untrusted text too.
+    """
     if vocabulary.normalizers or vocabulary.stages != NO_STAGES:
-        return StagedSplitter(vocabulary, literals)
-    return SpecialSplitter(literals)
+        return StagedSplitter(vocabulary, literals, plain)
+    return SpecialSplitter(literals, plain)
+
+
+def plain_tokens(vocabulary: Vocabulary, guard: Iterable[str] | None = None) -> frozenset[str]:
+    """Return the added tokens that count in untrusted text: all that are not in `guard`.
+
+    By default, these are the tokens of white space, letters, marks and digits alone. Markup such as
+    `<think>` may be an added token, too.
+    """
+    added = vocabulary.added_tokens
+    if guard is not None:
+        return added.difference(guard)
+    space = "\u2581" if vocabulary.stages.byte_fallback else ""
+    plain = rf"[\s\p{{L}}\p{{M}}\p{{Nd}}{space}]+"
+    return frozenset(each for each in added if exact_regex(plain, each).fullmatch(each))
 
 
 class StagedSplitter:
@@ -125,8 +144,11 @@ class StagedSplitter:
     Only literals among `literals` count.
     """
 
-    def __init__(self, vocabulary: Vocabulary, literals: Collection[str]) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, literals: Collection[str], plain: Collection[str] = ()
+    ) -> None:
         flags = {key: value for key, value in vocabulary.stages.flags if key in literals}
+        self.is_plain = frozenset(plain).__contains__
         self._normalizers = vocabulary.normalizers
         self._normalize = normalizer_of(vocabulary.normalizers)
         self._metaspace = vocabulary.stages.metaspace
@@ -140,8 +162,8 @@ class StagedSplitter:
         }
         self.searched: frozenset[str] = frozenset((*first_of, *later_of))
         """The texts that it searches for."""
-        self._first = _FlaggedSplitter(first_of, flags)
-        self._later = _FlaggedSplitter(later_of, flags)
+        self._first = _FlaggedSplitter(first_of, flags, plain)
+        self._later = _FlaggedSplitter(later_of, flags, plain)
         self._has_spaces = vocabulary.stages.byte_fallback and self._normalize is not None
         self._finds_spaces = False  # whether it finds literals as if spaces had one form
         self.shows_literals: bool = all(
@@ -197,11 +219,7 @@ class StagedSplitter:
         start = self.start
         for segment, literal in self._first.split(text):
             normal = self._normalized(segment, start)
-            if self._finds_spaces:
-                for first, last, found in self._later.spans(segment.replace(*ONE_SPACE[1:])):
-                    yield segment[first:last], found
-                normal = ""
-            elif self._later.has_literals:
+            if self._later.has_literals:
                 for part, found in self._later.split(normal):
                     yield self._spaced(part, start), found
                     if part or found is not None:
@@ -210,6 +228,27 @@ class StagedSplitter:
             yield self._spaced(normal, start), literal
             if segment or literal is not None:
                 start = SEGMENT
+
+    def split_trusted(
+        self, text: str, trusted: Sequence[Span]
+    ) -> Iterator[tuple[int, int, str | None]]:
+        """Yield the bounds of each segment of a text in parts, and the literal after it.
+
+        Literals count as in `SpecialSplitter.find`.
+        """
+        for start, end, literal in self._first.spans(text, trusted):
+            if not self._later.has_literals:
+                yield start, end, literal
+                continue
+            segment = text[start:end]
+            spaced = segment.replace(*ONE_SPACE[1:]) if self._finds_spaces else segment
+            inside = [
+                (max(first - start, 0), min(last, end) - start)
+                for first, last in trusted
+                if first < end and start < last
+            ]
+            for first, last, found in self._later.spans(spaced, inside):
+                yield start + first, start + last, literal if found is None else found
 
     def traced(self, text: str) -> Iterator[tuple[str, Sequence[int], int | None]]:
         """Yield the segments of `split`, with the origin of each character and of the literal.
@@ -291,8 +330,14 @@ class StagedSplitter:
 class _FlaggedSplitter:
     """Finds the literals of one search, with the white space that they take."""
 
-    def __init__(self, literal_of: dict[str, str], flags: dict[str, tuple[str, ...]]) -> None:
-        self._splitter = SpecialSplitter(literal_of)
+    def __init__(
+        self,
+        literal_of: dict[str, str],
+        flags: dict[str, tuple[str, ...]],
+        plain: Collection[str],
+    ) -> None:
+        texts = [text for text, literal in literal_of.items() if literal in plain]
+        self._splitter = SpecialSplitter(literal_of, texts)
         self._literal_of = literal_of
         self.white_space = WHITE_SPACE
         self._flags = {key: flags[key] for key in literal_of.values() if key in flags}
@@ -315,23 +360,32 @@ class _FlaggedSplitter:
         for start, at, literal in self.spans(text):
             yield text[start:at], literal
 
-    def spans(self, text: str) -> Iterator[tuple[int, int, str | None]]:
-        """Yield where each segment begins and ends, and the literal after it."""
+    def spans(
+        self, text: str, trusted: Sequence[Span] | None = None
+    ) -> Iterator[tuple[int, int, str | None]]:
+        """Yield where each segment begins and ends, and the literal after it.
+
+        If some text is not trusted, the flags of a literal that is not plain see only the trusted
+        text around it.
+        """
         start = space_end = 0
-        for found, at in self._splitter.find(text):
+        low, high = 0, len(text)
+        for found, at in self._splitter.find(text, trusted):
+            if trusted is not None:
+                low, high = self._seen(text, trusted, found, at)
             literal = self._literal_of[found]
             flags = self._flags.get(literal, ())
             end = at + len(found)
-            if "single_word" in flags and not _stands_alone(text, at, end):
+            if "single_word" in flags and not _stands_alone(text, at, end, low, high):
                 continue
             if "lstrip" in flags:
                 at = max(at, start)
-                while at > start and text[at - 1] in self.white_space:
+                while at > max(start, low) and text[at - 1] in self.white_space:
                     at -= 1
             if "rstrip" in flags:
                 if end >= space_end:
                     space_end = end
-                    while space_end < len(text) and text[space_end] in self.white_space:
+                    while space_end < high and text[space_end] in self.white_space:
                         space_end += 1
                 end = space_end
             if at < end:  # otherwise the literal before took all of this one
@@ -339,9 +393,15 @@ class _FlaggedSplitter:
             start = end
         yield start, len(text), None
 
+    def _seen(self, text: str, trusted: Sequence[Span], found: str, at: int) -> Span:
+        """Return the bounds of the text that the flags of a literal see."""
+        if not self._flags or found in self._splitter.plain:
+            return 0, len(text)
+        return trusted[bisect_right(trusted, at, key=itemgetter(0)) - 1]
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    around = (text[start - 1 : start], text[end : end + 1])
+
+def _stands_alone(text: str, start: int, end: int, low: int, high: int) -> bool:
+    around = (text[max(start - 1, low) : start], text[end : min(end + 1, high)])
     return not any(map(_is_word, filter(None, around)))
 
 

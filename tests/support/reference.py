@@ -119,6 +119,37 @@ def encode(
     ]
 
 
+def literals_in_parts(
+    parts: Sequence[tuple[str, bool]], special: Iterable[str], plain: Iterable[str]
+) -> list[tuple[int, str]]:
+    """Return where the literals that count in a text in parts begin, and the literals.
+
+    Each part is a text and whether it is trusted. A literal counts if it is plain, or lies in one
+    trusted part. From left to right, the longest of those that begin at a place is taken.
+
+    >>> literals_in_parts([("a<x>", True), ("<x> ", False), (" b", True)], ["<x>", "  "], ["  "])
+    [(1, '<x>'), (7, '  ')]
+    """
+    text = "".join(part for part, _ in parts)
+    found, at = [], 0
+    while at < len(text):
+        here = [each for each in special if text.startswith(each, at)]
+        counting = [each for each in here if each in plain or _in_trusted(parts, at, len(each))]
+        longest = max(counting, key=len, default="")
+        if longest:
+            found.append((at, longest))
+        at += len(longest) or 1
+    return found
+
+
+def _in_trusted(parts: Sequence[tuple[str, bool]], start: int, size: int) -> bool:
+    ends = [sum(len(part) for part, _ in parts[: number + 1]) for number in range(len(parts))]
+    return any(
+        is_trusted and end - len(part) <= start and start + size <= end
+        for (part, is_trusted), end in zip(parts, ends, strict=True)
+    )
+
+
 def encode_piece(piece: str, merges: Sequence[Pair]) -> list[int]:
     """Return the ids of one piece: a full pass for each rank, lowest first."""
     ids = list(piece.encode())

@@ -1,5 +1,6 @@
 //! The encoder of a vocabulary: from a text to segments, pieces and ids.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use super::batch::{self, Context, EncodeFragments, EncodePieces, Fragments, Job, PieceEncoder};
@@ -33,7 +34,8 @@ impl Encoder {
     ) -> Encoder {
         split::prepare();
         let pieces = Arc::new(PieceEncoder::new(merges, id_of));
-        Encoder { splitters, pieces, special: None, contexts: Arc::default() }.allowing(special)
+        Encoder { splitters, pieces, special: None, contexts: Arc::default() }
+            .allowing(special, &[])
     }
 
     /// Returns the encoder with several ids for some tokens.
@@ -52,12 +54,15 @@ impl Encoder {
         self
     }
 
-    /// Returns an encoder with other special tokens that shares everything else.
-    pub fn allowing(&self, special: &[(String, u32)]) -> Encoder {
+    /// Returns an encoder with other special tokens that shares everything else. The `plain` ones
+    /// count in untrusted text too.
+    pub fn allowing(&self, special: &[(String, u32)], plain: &[String]) -> Encoder {
+        let plain: HashSet<&str> = plain.iter().map(String::as_str).collect();
+        let is_plain = |literal: &str| plain.contains(literal);
         Encoder {
             splitters: self.splitters.clone(),
             pieces: Arc::clone(&self.pieces),
-            special: (!special.is_empty()).then(|| Literals::new(special)),
+            special: (!special.is_empty()).then(|| Literals::new(special, is_plain)),
             contexts: Arc::clone(&self.contexts),
         }
     }
@@ -352,7 +357,7 @@ pub mod examples {
         let gpt2s = before.into_iter().map(|before| encoder([before, vec![gpt2()]].concat()));
         let special = SPECIAL.map(|(literal, id)| (literal.to_string(), id));
         let of_words = (0..4).map(move |seed| {
-            encoder_of_words(&mut Rng::new(seed), &all_words(), 300).allowing(&special)
+            encoder_of_words(&mut Rng::new(seed), &all_words(), 300).allowing(&special, &[])
         });
         gpt2s.chain(of_words)
     }

@@ -29,6 +29,8 @@ pub struct Literals {
     is_ending: Vec<bool>,
     trie: Trie,
     lengths_and_ids: Vec<(u32, u32)>,
+    /// For each literal, the longest plain one that it begins with, itself included, or NONE.
+    plain: Vec<u32>,
     max_length: usize,
 }
 
@@ -40,8 +42,9 @@ pub struct Found {
 }
 
 impl Literals {
-    /// The literals must have at least one byte each, and all differ.
-    pub fn new(literals: &[(String, u32)]) -> Literals {
+    /// The literals must have at least one byte each, and all differ. `is_plain` tells which of them
+    /// count in untrusted text too.
+    pub fn new(literals: &[(String, u32)], is_plain: impl Fn(&str) -> bool) -> Literals {
         let mut strings: Vec<(u64, Vec<u8>, u32)> = literals
             .iter()
             .zip(0..)
@@ -59,22 +62,77 @@ impl Literals {
             let before = string.get(1).map_or(0..=255, |&before| before..=before);
             before.for_each(|before| is_ending[ending(before, string[0])] = true);
         }
+        let trie = Trie::new(&reversed);
+        let mut plain: Vec<u32> = vec![NONE; literals.len()];
+        // A literal comes after the shorter ones that it begins with.
+        let mut by_length: Vec<_> = (0..literals.len()).collect();
+        by_length.sort_unstable_by_key(|&index| literals[index].0.len());
+        for index in by_length {
+            let shorter = trie.shorter[index] as usize;
+            plain[index] = if is_plain(&literals[index].0) {
+                index as u32
+            } else {
+                plain.get(shorter).copied().unwrap_or(NONE)
+            };
+        }
         Literals {
             beginnings: Beginnings::new(literals),
             is_ending,
-            trie: Trie::new(&reversed),
+            trie,
+            plain,
             lengths_and_ids: literals.iter().map(|(text, id)| (text.len() as u32, *id)).collect(),
             max_length: literals.iter().map(|(literal, _)| literal.len()).max().unwrap_or(0),
         }
     }
 
+    /// Returns whether a literal counts in untrusted text.
+    pub fn has_plain(&self) -> bool {
+        self.plain.iter().any(|&index| index != NONE)
+    }
+
     /// Calls `take` for each literal in a text, from left to right, as long as it returns true.
-    pub fn for_each(&self, text: &[u8], mut take: impl FnMut(Found) -> bool) {
+    pub fn for_each(&self, text: &[u8], take: impl FnMut(Found) -> bool) {
+        self.for_each_of(text, |found, _| Some(found), take);
+    }
+
+    /// Calls `take` for each literal that counts in a text of which some ascending ranges are
+    /// trusted: the plain ones, and the others that lie in one range.
+    pub fn for_each_trusted(
+        &self,
+        text: &[u8],
+        trusted: &[Range<usize>],
+        take: impl FnMut(Found) -> bool,
+    ) {
+        let counting = |found: Found, mut literal: u32| {
+            let range =
+                trusted[..trusted.partition_point(|range| range.start <= found.start)].last();
+            let limit = range.map_or(0, |range| range.end.saturating_sub(found.start));
+            if limit == 0 {
+                literal = *self.plain.get(literal as usize)?;
+            }
+            while let Some(&(length, id)) = self.lengths_and_ids.get(literal as usize) {
+                if length as usize <= limit || self.plain[literal as usize] == literal {
+                    return Some(Found { end: found.start + length as usize, id, ..found });
+                }
+                literal = self.trie.shorter[literal as usize];
+            }
+            None
+        };
+        self.for_each_of(text, counting, take);
+    }
+
+    /// Calls `take` for each literal, or the shorter one in its place that `counting` returns.
+    fn for_each_of(
+        &self,
+        text: &[u8],
+        counting: impl Fn(Found, u32) -> Option<Found>,
+        mut take: impl FnMut(Found) -> bool,
+    ) {
         let mut longest = Vec::new();
         let mut start = 0;
         while let Some(block) = self.beginnings.next(text, start) {
             let end = (block + self.max_length.max(MIN_BLOCK_BYTES)).min(text.len());
-            self.find_longest(text, block..end, &mut longest);
+            self.find_longest(text, block..end, &counting, &mut longest);
             start = block;
             while let Some(found) = longest.pop() {
                 if found.start >= start {
@@ -90,7 +148,13 @@ impl Literals {
 
     /// Finds the longest literal at each position in a range, the last position first. A literal
     /// may end after the range.
-    fn find_longest(&self, text: &[u8], range: Range<usize>, longest: &mut Vec<Found>) {
+    fn find_longest(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        counting: impl Fn(Found, u32) -> Option<Found>,
+        longest: &mut Vec<Found>,
+    ) {
         let mut at = (range.end + self.max_length).min(text.len());
         let mut node = ROOT;
         while at > range.start {
@@ -99,11 +163,13 @@ impl Literals {
                 continue;
             }
             node = self.trie.step(node, text[at]);
-            let literal = self.trie.literal[node as usize] as usize;
-            if let Some(&(length, id)) = self.lengths_and_ids.get(literal)
+            let literal = self.trie.literal[node as usize];
+            if let Some(&(length, id)) = self.lengths_and_ids.get(literal as usize)
                 && at < range.end
+                && let Some(found) =
+                    counting(Found { start: at, end: at + length as usize, id }, literal)
             {
-                longest.push(Found { start: at, end: at + length as usize, id });
+                longest.push(found);
             }
         }
     }
@@ -194,13 +260,20 @@ struct Trie {
     suffix: Vec<Node>,
     /// The index of the longest literal that each node's string ends with, or NONE.
     literal: Vec<u32>,
+    /// For each literal, the longest of the others that it begins with, or NONE.
+    shorter: Vec<u32>,
 }
 
 impl Trie {
     /// `strings` are sorted, each with the index of its literal.
     fn new(strings: &[(Vec<u8>, u32)]) -> Trie {
-        let mut trie =
-            Trie { bytes: vec![0], first_child: vec![], suffix: vec![ROOT], literal: vec![NONE] };
+        let mut trie = Trie {
+            bytes: vec![0],
+            first_child: vec![],
+            suffix: vec![ROOT],
+            literal: vec![NONE],
+            shorter: vec![NONE; strings.len()],
+        };
         // The strings that begin with each node of one depth are a range of all strings.
         let mut level = vec![(0, strings.len())];
         let mut depth = 0;
@@ -240,8 +313,10 @@ impl Trie {
                     let suffix = self.suffix[node as usize];
                     self.suffix[child] = self.step(suffix, self.bytes[child]);
                 }
-                if self.literal[child] == NONE {
-                    self.literal[child] = self.literal[self.suffix[child] as usize];
+                let shorter = self.literal[self.suffix[child] as usize];
+                match self.literal[child] {
+                    NONE => self.literal[child] = shorter,
+                    own => self.shorter[own as usize] = shorter,
                 }
             }
         }
@@ -280,11 +355,17 @@ mod tests {
         all
     }
 
-    /// Tries every literal at every position.
-    fn all_plainly(literals: &[(String, u32)], text: &[u8]) -> Vec<Found> {
+    /// Tries every literal at every position, and at once whether it counts there.
+    fn all_plainly(
+        literals: &[(String, u32)],
+        text: &[u8],
+        counts: impl Fn(&str, Range<usize>) -> bool,
+    ) -> Vec<Found> {
         let (mut all, mut start) = (Vec::new(), 0);
         while start < text.len() {
-            let here = literals.iter().filter(|(x, _)| text[start..].starts_with(x.as_bytes()));
+            let here = literals.iter().filter(|(x, _)| {
+                text[start..].starts_with(x.as_bytes()) && counts(x, start..start + x.len())
+            });
             let longest = here.max_by_key(|(literal, _)| literal.len());
             let end = start + longest.map_or(1, |(literal, _)| literal.len());
             all.extend(longest.map(|&(_, id)| Found { start, end, id }));
@@ -295,8 +376,9 @@ mod tests {
 
     /// Compares both searches, and returns the number of literals found.
     fn check(literals: &[(String, u32)], text: &str) -> usize {
-        let found = all(&Literals::new(literals), text.as_bytes());
-        assert!(found == all_plainly(literals, text.as_bytes()), "{literals:?} in {text:?}");
+        let found = all(&Literals::new(literals, |_| false), text.as_bytes());
+        let plainly = all_plainly(literals, text.as_bytes(), |_, _| true);
+        assert!(found == plainly, "{literals:?} in {text:?}");
         found.len()
     }
 
@@ -326,6 +408,39 @@ mod tests {
     }
 
     #[test]
+    fn only_plain_literals_are_found_outside_trusted_ranges() {
+        let mut rng = Rng::new(2);
+        let alphabets: [&[&str]; 3] = [&["a", "b"], &["<", "a", " "], &["é", "中", "  "]];
+        for round in 0..if cfg!(miri) { 20 } else { 5000 } {
+            let words = alphabets[round % alphabets.len()];
+            let count = rng.below(8);
+            let literals = with_ids((0..count).map(|_| rng.text(words, 1 + round % 6)));
+            let plain = |text: &str| text.len() % 2 == round % 2;
+            let mut text = String::new();
+            let mut trusted = Vec::new();
+            for _ in 0..rng.below(6) {
+                let start = text.len();
+                text += &rng.text(words, 20);
+                if rng.below(2) == 0 && start < text.len() {
+                    trusted.push(start..text.len());
+                }
+            }
+            let mut found = Vec::new();
+            Literals::new(&literals, plain).for_each_trusted(text.as_bytes(), &trusted, |each| {
+                found.push(each);
+                true
+            });
+            let counts = |literal: &str, at: Range<usize>| {
+                let is_inside =
+                    |range: &Range<usize>| range.start <= at.start && at.end <= range.end;
+                plain(literal) || trusted.iter().any(is_inside)
+            };
+            let plainly = all_plainly(&literals, text.as_bytes(), counts);
+            assert!(found == plainly, "{literals:?} in {text:?}, trusted {trusted:?}");
+        }
+    }
+
+    #[test]
     fn literals_are_found_across_the_ends_of_blocks() {
         let literals = with_ids(["<|a|>", "<|a|><|b|>", "x", "<|a"].map(String::from));
         for length in 0..2 * MIN_BLOCK_BYTES {
@@ -346,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_caller_ends_the_search() {
-        let search = Literals::new(&with_ids(["a".to_string()]));
+        let search = Literals::new(&with_ids(["a".to_string()]), |_| false);
         let mut count = 0;
         search.for_each(b"aaaa", |_| {
             count += 1;
@@ -361,9 +476,9 @@ mod tests {
     fn time_is_linear_in_literals_and_text() {
         let long = with_ids(["a".to_string(), "a".repeat(100_000) + "c"]);
         let text = "a".repeat(1 << 20);
-        assert_eq!(all(&Literals::new(&long), text.as_bytes()).len(), text.len());
+        assert_eq!(all(&Literals::new(&long, |_| false), text.as_bytes()).len(), text.len());
         let nested = with_ids((2..2000).map(|length| "a".repeat(length)));
         let text = ("a".repeat(1000) + "b").repeat(1000);
-        assert_eq!(all(&Literals::new(&nested), text.as_bytes()).len(), 1000);
+        assert_eq!(all(&Literals::new(&nested, |_| false), text.as_bytes()).len(), 1000);
     }
 }

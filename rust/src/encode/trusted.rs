@@ -84,6 +84,7 @@ impl PartedText {
         for Found { start: end, end: next, id } in literals {
             encode_segment(encoder, &self.text, start..end, job)?;
             job.sink.take(&[id]);
+            job.sink.begin_parts_at(next - 1); // the parts that begin inside the literal
             start = next;
         }
         encode_segment(encoder, &self.text, start..self.len(), job)?;
@@ -100,6 +101,14 @@ impl PartedText {
     ) -> Result<Vec<Found>, Interrupted> {
         let mut all = Vec::new();
         let Some(literals) = &encoder.special else { return Ok(all) };
+        if literals.has_plain() {
+            literals.for_each_trusted(&self.text, &self.trusted, |found| {
+                push(&mut all, found);
+                interrupt.advance(found.end - found.start).is_ok()
+            });
+            interrupt.advance(self.len())?;
+            return Ok(all);
+        }
         for part in &self.trusted {
             literals.for_each(&self.text[part.clone()], |Found { start, end, id }| {
                 let found = Found { start: part.start + start, end: part.start + end, id };

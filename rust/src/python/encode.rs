@@ -190,10 +190,16 @@ impl TextEncoder {
         Ok(TextEncoder { encoder, integers })
     }
 
-    /// Returns an encoder that differs only in its special literals.
-    fn with_special_tokens(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<TextEncoder> {
+    /// Returns an encoder that differs only in its special literals. The `plain` ones count in all
+    /// parts of a text.
+    #[pyo3(signature = (special_tokens, plain = Vec::new()))]
+    fn with_special_tokens(
+        &self,
+        special_tokens: &Bound<'_, PyDict>,
+        plain: Vec<String>,
+    ) -> PyResult<TextEncoder> {
         let special = literals(special_tokens)?;
-        let encoder = caught(|| self.encoder.allowing(&special))?;
+        let encoder = caught(|| self.encoder.allowing(&special, &plain))?;
         Ok(TextEncoder { encoder, integers: Arc::clone(&self.integers) })
     }
 

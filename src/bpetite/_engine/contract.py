@@ -70,8 +70,10 @@ class TextEncoder(Protocol):
     def merge(self, data: bytes, /) -> list[int]:
         """Return the ids of any bytes, merged as one piece."""
 
-    def with_special_tokens(self, special_tokens: dict[str, int], /) -> TextEncoder:
-        """Return an encoder with other special tokens."""
+    def with_special_tokens(
+        self, special_tokens: dict[str, int], plain: Sequence[str] = (), /
+    ) -> TextEncoder:
+        """Return an encoder with other special tokens; `plain` ones count in all parts."""
 
     def first_special(self, text: str, /) -> tuple[str, int] | None:
         """Return the first special literal in a text and its position in characters, or None."""

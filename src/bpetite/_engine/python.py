@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,11 +63,11 @@ class TextEncoder:
         self._encoder = Encoder(vocabulary, self._pretokenizer.needs_resplit, merge)
         if vocabulary.stages.steps:
             self._encoder.errors = "surrogateescape"  # of pieces that are no whole characters
-        self._use(vocabulary.special_tokens)
+        self._use(vocabulary.special_tokens, ())
 
-    def _use(self, special_tokens: Mapping[str, int]) -> None:
+    def _use(self, special_tokens: Mapping[str, int], plain: Collection[str]) -> None:
         self._special_tokens = special_tokens
-        self._splitter = splitter_of(self._vocabulary, special_tokens)
+        self._splitter = splitter_of(self._vocabulary, special_tokens, plain)
 
     def encode(self, text: Text, ordinary: bool = False, _threads: int = 1) -> list[int]:
         return _concatenated(self._parts(self._counted(text), ordinary, _concatenated))
@@ -113,9 +113,11 @@ class TextEncoder:
     def merge(self, data: bytes) -> list[int]:
         return list(self._encoder.merge(data))
 
-    def with_special_tokens(self, special_tokens: dict[str, int]) -> TextEncoder:
+    def with_special_tokens(
+        self, special_tokens: dict[str, int], plain: Sequence[str] = ()
+    ) -> TextEncoder:
         encoder = copy(self)
-        encoder._use(special_tokens)
+        encoder._use(special_tokens, plain)
         return encoder
 
     def starting(self, start: int) -> TextEncoder:

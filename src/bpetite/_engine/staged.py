@@ -5,7 +5,7 @@ The native engine can do neither, but most texts have no such literals and are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
@@ -41,15 +41,15 @@ class StagedEncoder(python.TextEncoder):
         self._drops = vocabulary.stages.drops_unknown
         super().__init__(vocabulary, encoder.merge, None)
 
-    def _use(self, special_tokens: Mapping[str, int]) -> None:
-        super()._use(special_tokens)
+    def _use(self, special_tokens: Mapping[str, int], plain: Collection[str]) -> None:
+        super()._use(special_tokens, plain)
         assert isinstance(self._splitter, StagedSplitter)
         stages = self._vocabulary.stages
         found = dict(special_tokens)
         for literal, flags in stages.flags:
             if "control" in flags:
                 found.pop(literal, None)
-        self._native = self._native.with_special_tokens(found)
+        self._native = self._native.with_special_tokens(found, [*found.keys() & plain])
         # Finds whether a text has a literal of any search, or of the native encoder.
         texts = {*found, *self._splitter.searched}
         self._finder = self._native.with_special_tokens(dict.fromkeys(texts, 0))

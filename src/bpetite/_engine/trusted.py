@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from bpetite._arguments import Trusted
-from bpetite._pretokenizer import SpecialSplitter
+from bpetite._pretokenizer import Span, SpecialSplitter
 from bpetite._stages import StagedSplitter
 
 
@@ -23,26 +23,44 @@ class Segment(NamedTuple):
 
 
 def segments(parts: Iterable[str], splitter: SpecialSplitter | StagedSplitter) -> Iterator[Segment]:
-    """Yield the segments of a text in parts. Each literal in a trusted part ends one.
+    """Yield the segments of a text in parts. Each literal that counts ends one.
 
-    >>> parts = [Trusted("<|a|>x"), "y<|a|>", Trusted("z")]
-    >>> for segment in segments(parts, SpecialSplitter(["<|a|>"])):
-    ...     print(*segment)
-     [0] <|a|>
-    xy<|a|>z [1, 7] None
+    >>> parts = [Trusted("<|a|>x"), "y<|a|> ", " ", Trusted("z")]
+    >>> for segment in segments(parts, SpecialSplitter(["<|a|>", "  "], plain=["  "])):
+    ...     print(segment)
+    Segment(text='', starts=[0], literal='<|a|>')
+    Segment(text='xy<|a|>', starts=[1], literal='  ')
+    Segment(text='z', starts=[0, 0], literal=None)
     """
-    texts: list[str] = []
-    starts: list[int] = []
-    length = 0
+    parts = [*parts]
+    text = "".join(parts)
+    begins = [*accumulate(map(len, parts), initial=0)]
+    first = 0
+    for start, end, literal in splitter.split_trusted(text, trusted_spans(parts)):
+        last = bisect_right(begins, end, first, len(parts))
+        starts = [max(begin - start, 0) for begin in begins[first:last]]
+        yield Segment(text[start:end], starts, literal)
+        first = last
+
+
+def trusted_spans(parts: Sequence[str]) -> list[Span]:
+    """Return where each trusted part of a text begins and ends in it."""
+    bounds = pairwise(accumulate(map(len, parts), initial=0))
+    return [span for part, span in zip(parts, bounds, strict=True) if isinstance(part, Trusted)]
+
+
+def beginning(parts: Iterable[str], size: int) -> Iterator[str]:
+    """Yield the parts of a text, up to a number of characters.
+
+    >>> [*beginning(["ab", Trusted("cd"), "e"], 3)]
+    ['ab', Trusted('c')]
+    """
     for part in parts:
-        starts.append(length)
-        for text, literal in splitter.split(part) if isinstance(part, Trusted) else [(part, None)]:
-            texts.append(text)
-            length += len(text)
-            if literal is not None:
-                yield Segment("".join(texts), starts, literal)
-                texts, starts, length = [], [], 0
-    yield Segment("".join(texts), starts, None)
+        if size <= 0:
+            return
+        cut = part[:size]
+        yield Trusted(cut) if isinstance(part, Trusted) else cut
+        size -= len(part)
 
 
 def with_space(space: str, parts: Iterable[str]) -> Iterator[str]:
