@@ -181,6 +181,7 @@ DIFFERENT: dict[str, Any] = {
     "normalizer": "NFC",
     "stages": Stages(normalizers=(("NFKC",),)),
     "kept_special_tokens": frozenset(["<|a|>"]),
+    "added_tokens": frozenset(["<|a|>"]),
     "prefix_ids": (400,),
     "suffix_ids": (97,),
     "settings": {"bos_token": "<|a|>"},

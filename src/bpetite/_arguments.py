@@ -265,23 +265,47 @@ class Chosen(NamedTuple):
 
     literals: frozenset[str] = frozenset()
     inverted: bool = False
+    guard: frozenset[str] | None = None
+    """The added tokens that do not count in untrusted text; None for those that are not plain."""
 
 
 def choose_specials(
-    special_tokens: Mapping[str, int], allowed_special: Specials, disallowed_special: Specials
+    vocabulary: Vocabulary, allowed_special: Specials | None, disallowed_special: Specials
 ) -> tuple[Chosen, Chosen]:
     """Return the allowed and the disallowed special tokens that `Tokenizer.encode` is given.
 
-    >>> choose_specials({"<|a|>": 256}, allowed_special=(), disallowed_special="all")[1].inverted
-    True
+    Added tokens are always allowed, but those that are disallowed by name are refused.
+
+    >>> vocabulary = Vocabulary((), {"<|a|>": 256, "  ": 257}, "...", added_tokens={"  "})
+    >>> choose_specials(vocabulary, allowed_special=None, disallowed_special="all")[1].literals
+    frozenset({'<|a|>'})
 
     Raises ValueError for a name that is no special token, TypeError for a wrong type.
     """
-    allowed = _chosen(special_tokens, allowed_special, "allowed_special")
+    special_tokens, added = vocabulary.special_tokens, vocabulary.added_tokens
     disallowed = _chosen(special_tokens, disallowed_special, "disallowed_special")
-    if disallowed_special == "all":
-        disallowed = Chosen(allowed.literals, not allowed.inverted)
+    if allowed_special is None:
+        allowed = Chosen(disallowed.literals - added, not disallowed.inverted)
+    else:
+        allowed = _chosen(special_tokens, allowed_special, "allowed_special")
+    if not allowed.inverted:
+        allowed = Chosen(allowed.literals | added)
+    if disallowed.inverted:
+        all_literals = frozenset(special_tokens)
+        excluded = all_literals - allowed.literals
+        disallowed = Chosen(allowed.literals & all_literals if allowed.inverted else excluded)
     return allowed, disallowed
+
+
+def checked_guard(vocabulary: Vocabulary, guard: Iterable[str] | None) -> frozenset[str] | None:
+    """Return the literals that a caller guards in untrusted text; None leaves them to a rule.
+
+    Raises ValueError for a name that is no special token, TypeError for a wrong type.
+    """
+    if guard is None:
+        return None
+    chosen = _chosen(vocabulary.special_tokens, guard, "guard")  # type: ignore[arg-type]
+    return frozenset(vocabulary.special_tokens) if chosen.inverted else chosen.literals
 
 
 def _chosen(special_tokens: Mapping[str, int], specials: Specials, name: str) -> Chosen:
@@ -525,23 +549,27 @@ def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
 # What encoding takes
 
 
-class PartOptions(TypedDict, total=False):
-    """The arguments of `Tokenizer.encode_parts` without `dtype`."""
-
+class _TextOptions(TypedDict, total=False):
     add_special_tokens: bool
     errors: TextErrors
 
 
-class OffsetOptions(PartOptions, total=False):
+class PartOptions(_TextOptions, total=False):
+    """The arguments of `Tokenizer.encode_parts` without `dtype`."""
+
+    guard: Iterable[str] | None
+
+
+class OffsetOptions(_TextOptions, total=False):
     """The arguments of `encode_with_offsets` without `dtype`."""
 
     unit: Unit
-    allowed_special: Specials
+    allowed_special: Specials | None
 
 
-class EncodeOptions(PartOptions, total=False):
+class EncodeOptions(_TextOptions, total=False):
     """The arguments of `encode` and `encode_batch` without `dtype`."""
 
-    allowed_special: Specials
+    allowed_special: Specials | None
     disallowed_special: Specials
     threads: int | None

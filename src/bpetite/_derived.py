@@ -141,6 +141,7 @@ def _with_tokens(
         normalizer=vocabulary.normalizer,
         stages=vocabulary.stages,
         kept_special_tokens=vocabulary.kept_special_tokens,
+        added_tokens=vocabulary.added_tokens,
         prefix_ids=tuple(new_ids[id] for id in vocabulary.prefix_ids),
         suffix_ids=tuple(new_ids[id] for id in vocabulary.suffix_ids),
         settings=vocabulary.settings,

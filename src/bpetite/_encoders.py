@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from bpetite import _arguments
@@ -11,7 +11,7 @@ from bpetite._budget import StartCutter, TextCutter
 from bpetite._engine import ENGINE, python
 from bpetite._engine.arrays import as_array, joined
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter
-from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter, splitter_of
+from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter, plain_tokens, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._unicode import is_nfc
 from bpetite._vocabulary import Vocabulary
@@ -34,40 +34,51 @@ _MAX_ENCODERS = 64
 class Encoders:
     """What splits and encodes the texts of a vocabulary, made when it is first needed.
 
-    `usual` is the encoder by which all special tokens are special.
+    `usual` is the encoder by which all special tokens are special. By `ordinary`, only the added
+    tokens are, which count in every text.
     """
 
     __slots__ = (
-        "_encoders", "_segment_splitters", "_splitters", "_tracers", "_vocabulary", "usual",
+        "_encoders", "_segment_splitters", "_splitters", "_tracers", "_vocabulary", "ordinary",
+        "usual",
     )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
+        if plain := plain_tokens(vocabulary):
+            self.usual = self.usual.with_special_tokens(dict(vocabulary.special_tokens), [*plain])
         self._encoders: dict[Chosen, TextEncoder] = {}
         self._splitters: dict[Chosen, ChunkSplitter] = {}
         self._segment_splitters: dict[Chosen, SpecialSplitter | StagedSplitter] = {}
         self._tracers: dict[Chosen, Tracer] = {}
+        self.ordinary = self.encoder(Chosen(vocabulary.added_tokens))
 
     def choose(
-        self, allowed_special: Specials, disallowed_special: Specials = ()
+        self, allowed_special: Specials | None, disallowed_special: Specials = ()
     ) -> tuple[TextEncoder, TextEncoder | None]:
         """Return an encoder by the allowed special tokens, and one that finds disallowed ones."""
-        if allowed_special == () and disallowed_special == "all":  # tiktoken's defaults
-            return self.encoder(Chosen()), self.usual
         if disallowed_special == () and type(allowed_special) in _COLLECTIONS:
-            known = self._encoders.get(Chosen(frozenset(allowed_special)))
+            allowed: Any = allowed_special
+            known = self._encoders.get(Chosen(self._vocabulary.added_tokens.union(allowed)))
             if known is not None:
                 return known, None
         allowed, disallowed = _arguments.choose_specials(
-            self._vocabulary.special_tokens, allowed_special, disallowed_special
+            self._vocabulary, allowed_special, disallowed_special
         )
         guard = None if disallowed == Chosen() else self.encoder(disallowed)
         return self.encoder(allowed), guard
 
-    def chosen(self, allowed_special: Specials) -> Chosen:
-        """Return the choice of the allowed special tokens."""
-        return _arguments.choose_specials(self._vocabulary.special_tokens, allowed_special, ())[0]
+    def chosen(
+        self, allowed_special: Specials | None, guard: Iterable[str] | None = None
+    ) -> Chosen:
+        """Return the choice of the allowed special tokens, with those guarded in untrusted text."""
+        allowed, _ = _arguments.choose_specials(self._vocabulary, allowed_special, ())
+        return allowed._replace(guard=_arguments.checked_guard(self._vocabulary, guard))
+
+    def untrusted(self, chosen: Chosen) -> Chosen:
+        """Return the choice of the literals that count in untrusted text."""
+        return Chosen(frozenset(self._plain(chosen)), False, chosen.guard)
 
     def encoder(self, chosen: Chosen) -> TextEncoder:
         """Return an encoder by which only the chosen special tokens are special."""
@@ -75,7 +86,8 @@ class Encoders:
             return self.usual
         encoder = self._encoders.get(chosen)
         if encoder is None:
-            encoder = self.usual.with_special_tokens(self._special_tokens(chosen))
+            special_tokens = self._special_tokens(chosen)
+            encoder = self.usual.with_special_tokens(special_tokens, self._plain(chosen))
             _keep(self._encoders, chosen, encoder)
         return encoder
 
@@ -107,7 +119,7 @@ class Encoders:
             if isinstance(specials, StagedSplitter) and not specials.shows_literals:
                 pretokenizer.forget_splits()
             apart = vocabulary.stages.starts_text
-            splitter = ChunkSplitter(pretokenizer, literals, flags, apart)
+            splitter = ChunkSplitter(pretokenizer, literals, flags, apart, self._plain(chosen))
             _keep(self._splitters, chosen, splitter)
         return splitter
 
@@ -118,14 +130,15 @@ class Encoders:
         """
         splitter = self._segment_splitters.get(chosen)
         if splitter is None:
-            splitter = splitter_of(self._vocabulary, self._special_tokens(chosen))
+            literals = self._special_tokens(chosen)
+            splitter = splitter_of(self._vocabulary, literals, self._plain(chosen))
             if isinstance(splitter, StagedSplitter):
                 splitter = splitter.in_parts()
             _keep(self._segment_splitters, chosen, splitter)
         return splitter
 
     def cutter(
-        self, allowed_special: Specials, characters: Callable[[memoryview], int]
+        self, allowed_special: Specials | None, characters: Callable[[memoryview], int]
     ) -> TextCutter:
         """Return what cuts texts to a number of ids."""
         vocabulary, chosen = self._vocabulary, self.chosen(allowed_special)
@@ -151,7 +164,7 @@ class Encoders:
             cutter, lambda text: first.encode_array(text, False, 4, 1), first.count, *shared
         )
 
-    def offsets(self, text: str, ids: Ids, allowed_special: Specials, in_bytes: bool) -> Ids:
+    def offsets(self, text: str, ids: Ids, allowed_special: Specials | None, in_bytes: bool) -> Ids:
         """Return where the ids of a text begin in it, by a vocabulary that may change the text.
 
         Raises ValueError if that cannot be told.
@@ -177,8 +190,12 @@ class Encoders:
     def frame_size(self, add_special_tokens: bool) -> int:
         return sum(map(len, self.frame(add_special_tokens)))
 
+    def _plain(self, chosen: Chosen) -> list[str]:
+        plain = plain_tokens(self._vocabulary, chosen.guard)
+        return sorted(each for each in plain if (each in chosen.literals) != chosen.inverted)
+
     def _special_tokens(self, chosen: Chosen) -> dict[str, int]:
-        literals, inverted = chosen
+        literals, inverted, _ = chosen
         special_tokens = self._vocabulary.special_tokens
         return {
             literal: id

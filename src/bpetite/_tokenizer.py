@@ -53,11 +53,14 @@ END_OF_TEXT = "<|endoftext|>"
 
 # The default arguments of `encode`, compared by identity: that halves the time of a short text.
 # Equal arguments that are other objects take the longer way to the same result.
-_ALL: Final = "all"
 _NONE: Final = ()
+_ALL: Final = "all"
 _ONE_THREAD: Final = 1
 _UINT32: Final = "uint32"
 _STRICT: Final = "strict"
+
+# The number of choices of guarded tokens whose extenders are kept.
+_MAX_EXTENDERS = 16
 
 
 class Tokenizer(VocabularyView, MakesStreams):
@@ -88,7 +91,7 @@ class Tokenizer(VocabularyView, MakesStreams):
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_encode", "_encode_array", "_encoders", "_extender",
+        "__weakref__", "_count", "_encode", "_encode_array", "_encoders", "_extenders",
         "_joiner", "_token_source",
     )  # fmt: skip
 
@@ -98,7 +101,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         self._encode = self._encoders.usual.encode
         self._encode_array = self._encoders.usual.encode_array
         self._count = self._encoders.usual.count
-        self._extender: Extender | None = None
+        self._extenders: dict[Chosen, Extender] = {}
         self._joiner = ENGINE.make_token_joiner(vocabulary)
         strips = vocabulary.stages.strips_start
         decoder: MakeDecoder = partial(stripping_decoder, vocabulary) if strips else Utf8Decoder
@@ -199,7 +202,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         text: Text,
         *,
         dtype: Dtype | None = None,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
@@ -214,9 +217,10 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         A special literal in `allowed_special` becomes its id. One in `disallowed_special` raises
         ValueError. Any other is ordinary text. "all" means every special token, and for
-        `disallowed_special` every one that is not allowed. These two are tiktoken's parameters
-        with other defaults: all are allowed, and no literal raises. For untrusted text, use
-        `encode_ordinary`, or `encode_parts` if it is in a prompt.
+        `disallowed_special` every one that is not allowed by name. By default all are allowed that
+        are not disallowed, which are all, while tiktoken allows none. Added tokens that a file
+        does not call special are vocabulary, so they always count. For a user's text in a prompt,
+        use `encode_parts`.
 
         `add_special_tokens` adds the ids that a Hugging Face vocabulary puts around each text, such
         as Llama 3's <|begin_of_text|>. A trained vocabulary adds none.
@@ -241,22 +245,23 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises TypeError for a wrong type.
         """
         if threads is _ONE_THREAD and errors is _STRICT and not add_special_tokens:
-            if disallowed_special is _ALL and allowed_special is _NONE:  # tiktoken's defaults
-                text, disallowed_special = without_special(text, self._encoders.usual), _NONE
+            if disallowed_special is _ALL and (allowed_special is None or allowed_special is _NONE):
+                text = without_special(text, self._encoders.choose(_NONE, _ALL)[1])
+                allowed_special = disallowed_special = _NONE
             if disallowed_special is not _NONE:
                 pass
             elif dtype is None:
-                encode = self._encode  # a local name: faster than a method call on an attribute
-                if allowed_special is _ALL:
+                if allowed_special is None or allowed_special is _ALL:
+                    encode = self._encode  # a local name is faster than a call of an attribute
                     return encode(text)
                 if allowed_special is _NONE:
-                    return encode(text, True)
+                    return self._encoders.ordinary.encode(text)
             elif dtype is _UINT32:
-                encode_array = self._encode_array
-                if allowed_special is _ALL:
+                if allowed_special is None or allowed_special is _ALL:
+                    encode_array = self._encode_array
                     return encode_array(text, False, 4, 1)
                 if allowed_special is _NONE:
-                    return encode_array(text, True, 4, 1)
+                    return self._encoders.ordinary.encode_array(text, False, 4, 1)
         item_size = self._encoders.item_size(dtype)
         threads = _arguments.check_threads(threads)
         encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
@@ -277,7 +282,10 @@ class Tokenizer(VocabularyView, MakesStreams):
     def encode_ordinary(
         self, text: Text, *, dtype: Dtype | None = None, errors: TextErrors = "strict"
     ) -> list[int] | memoryview:
-        """Return the ids of a text in which special literals are ordinary text.
+        """Return the ids of a document: in it, special literals are ordinary text.
+
+        Added tokens that a file does not call special are vocabulary, and count. In a prompt, they
+        may be markup such as `<think>`, so `encode_parts` is for a user's text there.
 
         `dtype` and `errors` are as in `encode`.
 
@@ -288,10 +296,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         """
         if errors is not _STRICT:
             text = _arguments.text_of(text, errors)
+        ordinary = self._encoders.ordinary
         if dtype is None:
-            encode = self._encode
-            return encode(text, True)
-        return self._encode_array(text, True, self._encoders.item_size(dtype), 1)
+            return ordinary.encode(text)
+        return ordinary.encode_array(text, False, self._encoders.item_size(dtype), 1)
 
     @overload
     def encode_with_offsets(
@@ -307,7 +315,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         *,
         unit: Unit = "characters",
         dtype: Dtype | None = None,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> tuple[list[int], list[int]] | tuple[memoryview, memoryview]:
@@ -368,7 +376,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         texts: Iterable[Text],
         *,
         dtype: Dtype | None = None,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
@@ -420,6 +428,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         parts: Iterable[str],
         *,
         dtype: Dtype | None = None,
+        guard: Iterable[str] | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> tuple[list[int], list[int]] | tuple[memoryview, memoryview]:
@@ -430,6 +439,11 @@ class Tokenizer(VocabularyView, MakesStreams):
         may span parts. The ids equal `encode("".join(parts))` if every special literal of that text
         lies within one trusted part. The flags `lstrip`, `rstrip` and `single_word` of a special
         token see only its own part, so no white space of another part is lost.
+
+        An added token that the vocabulary's file does not call special counts everywhere, also
+        across parts, if it has only white space, letters, marks and digits. Any other, such as
+        `<think>`, is guarded like a special one. `guard` names the added tokens to guard instead:
+        `guard=()` guards none.
 
         The ids of part i are `ids[offsets[i] : offsets[i + 1]]`. There is one offset more than
         parts: the first is 0, the last the number of all ids. An id belongs to the part of its
@@ -456,8 +470,12 @@ class Tokenizer(VocabularyView, MakesStreams):
             parts = _arguments.parts_of(parts, errors)
         frame = self._encoders.frame(add_special_tokens)
         shift = len(frame[0])
+        encoders = self._encoders
+        encoder = (
+            encoders.usual if guard is None else encoders.encoder(encoders.chosen(None, guard))
+        )
         try:
-            ids, offsets = self._encoders.usual.encode_parts(parts, item_size)
+            ids, offsets = encoder.encode_parts(parts, item_size)
         except (TypeError, UnicodeEncodeError):
             _arguments.raise_in_part(parts)
             raise
@@ -534,7 +552,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         self,
         text: Text,
         *,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         disallowed_special: Specials = (),
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
@@ -547,11 +565,11 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises the errors of `encode`.
         """
         if disallowed_special is _NONE and errors is _STRICT and not add_special_tokens:
-            count = self._count
-            if allowed_special is _ALL:
+            if allowed_special is None or allowed_special is _ALL:
+                count = self._count
                 return count(text)
             if allowed_special is _NONE:
-                return count(text, True)
+                return self._encoders.ordinary.count(text)
         encoder, guard = self._encoders.choose(allowed_special, disallowed_special)
         checked = without_special(_arguments.text_of(text, errors), guard)
         return encoder.count(checked) + self._encoders.frame_size(add_special_tokens)
@@ -563,7 +581,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         text: Text,
         max_tokens: int,
         *,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> bool:
@@ -590,7 +608,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         max_tokens: int,
         *,
         keep: Literal["start", "end"] = "start",
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> str:
@@ -626,7 +644,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         *,
         overlap: int = 0,
         at: Literal["line", "paragraph"] | None = None,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> Iterator[Chunk]:
@@ -678,7 +696,8 @@ class Tokenizer(VocabularyView, MakesStreams):
     def encode_stream(
         self,
         *,
-        allowed_special: Specials = "all",
+        allowed_special: Specials | None = None,
+        guard: Iterable[str] | None = None,
         add_special_tokens: bool = False,
         errors: TextErrors = "strict",
     ) -> EncodeStream:
@@ -698,10 +717,11 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises ValueError for an unknown special token, TypeError for a wrong type.
         """
-        chosen = self._encoders.chosen(allowed_special)
+        chosen = self._encoders.chosen(allowed_special, guard)
         make = partial(
             self.encode_stream,
-            allowed_special="all" if chosen.inverted else chosen.literals,
+            allowed_special=None if chosen.inverted else chosen.literals,
+            guard=chosen.guard,
             add_special_tokens=bool(add_special_tokens),
             errors=errors,
         )
@@ -713,14 +733,15 @@ class Tokenizer(VocabularyView, MakesStreams):
                 encoders.splitter(chosen),
                 encoders.frame(add_special_tokens),
                 _arguments.check_text_errors(errors),
-                self.special_tokens,
-                lambda: encoders.splitter(Chosen()),
+                lambda: encoders.splitter(encoders.untrusted(chosen)),
                 lambda: encoders.segment_splitter(chosen),
             )
         )
 
-    def prompt(self) -> Prompt:
+    def prompt(self, *, guard: Iterable[str] | None = None) -> Prompt:
         """Return an empty prompt: a text that grows and changes, with its ids.
+
+        `guard` is as in `encode_parts`.
 
         >>> prompt = Tokenizer.train("ab ab ab", 258).prompt()
         >>> change = prompt.set("ab ab")
@@ -728,13 +749,18 @@ class Tokenizer(VocabularyView, MakesStreams):
         (2, [256, 257, 257])
         """
         encoders = self._encoders
-        usual = Chosen(inverted=True)
-        splitter = encoders.splitter(usual)
-        from_starts = encoders.from_starts(usual)
-        return Prompt(PromptSource(self.prompt, from_starts, splitter, encoders.item_size))
+        chosen = encoders.chosen(None, guard)
+        make = partial(self.prompt, guard=chosen.guard)
+        splitter, from_starts = encoders.splitter(chosen), encoders.from_starts(chosen)
+        return Prompt(PromptSource(make, from_starts, splitter, encoders.item_size))
 
     def extend_ids(
-        self, ids: Iterable[int], text: Text | Iterable[str], *, apart: bool = False
+        self,
+        ids: Iterable[int],
+        text: Text | Iterable[str],
+        *,
+        apart: bool = False,
+        guard: Iterable[str] | None = None,
     ) -> list[int]:
         """Return the ids of a text that follows ids, which stay as they are.
 
@@ -766,19 +792,24 @@ class Tokenizer(VocabularyView, MakesStreams):
             segments = [_arguments.Trusted(string)]
         _arguments.raise_in_part(segments)
         if apart:
-            return self.encode_parts(segments)[0]
-        if self._extender is None:
-            encoders, vocabulary = self._encoders, self._vocabulary
+            return self.encode_parts(segments, guard=guard)[0]
+        known: Any = ids if hasattr(ids, "__getitem__") else as_list(ids)
+        return self._extender(guard).ids_after(known, segments)
+
+    def _extender(self, guard: Iterable[str] | None) -> Extender:
+        encoders, vocabulary = self._encoders, self._vocabulary
+        chosen = Chosen(inverted=True) if guard is None else encoders.chosen(None, guard)
+        if chosen not in self._extenders:
             # That of Python strips no space, which the ids have.
             joiner = TokenJoiner(vocabulary) if vocabulary.stages.strips_start else self._joiner
-            self._extender = Extender(
-                vocabulary,
-                encoders.from_starts(Chosen(inverted=True)),
-                joiner,
-                encoders.splitter(Chosen()),
+            untrusted = encoders.untrusted(chosen)
+            splitter = encoders.splitter(untrusted)
+            if len(self._extenders) >= _MAX_EXTENDERS:
+                self._extenders.clear()
+            self._extenders[chosen] = Extender(
+                vocabulary, encoders.from_starts(chosen), joiner, splitter, untrusted.literals
             )
-        known: Any = ids if hasattr(ids, "__getitem__") else as_list(ids)
-        return self._extender.ids_after(known, segments)
+        return self._extenders[chosen]
 
     # Decoding
 

@@ -378,6 +378,8 @@ class Vocabulary:
     stages: Stages = NO_STAGES
     # The special tokens whose text decoding keeps when it skips special tokens.
     kept_special_tokens: frozenset[str] = frozenset()
+    # The special tokens that are vocabulary, not control: their literals count in ordinary text.
+    added_tokens: frozenset[str] = frozenset()
     # The ids that `encode` puts around a text if `add_special_tokens` is true.
     prefix_ids: tuple[int, ...] = ()
     suffix_ids: tuple[int, ...] = ()

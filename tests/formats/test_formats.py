@@ -593,6 +593,7 @@ AROUND = vocabulary(
     prefix_ids=(257,),
     suffix_ids=(258,),
     kept_special_tokens=frozenset(["</s>"]),
+    added_tokens=frozenset(["</s>"]),
     settings={"bos_token": "<s>", "chat_template": "{{ x }}"},
 )
 """It has all that does not show in the ids of a text unless it is asked for."""

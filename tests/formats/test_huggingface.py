@@ -934,7 +934,11 @@ class TestTokenizersQuirks:
         special_tokens = {"<s>": first, "<kept>": first + 1, "</s>": first + 2}
         kept = frozenset(["<kept>"])
         vocabulary = Vocabulary(
-            ((97, 98),), special_tokens, PATTERNS["gpt2"], kept_special_tokens=kept
+            ((97, 98),),
+            special_tokens,
+            PATTERNS["gpt2"],
+            kept_special_tokens=kept,
+            added_tokens=kept,
         )
         tokenizer = Tokenizer(vocabulary)
         tokenizer.save(tmp_path / "tokenizer.json")
@@ -1642,6 +1646,7 @@ def test_a_saved_folder_is_read_by_transformers(tmp_path: Path) -> None:
         {"<|a|>": 900, "<|b|>": 700, "<b>": 701},
         PATTERNS["llama3"],
         kept_special_tokens=frozenset(["<b>"]),
+        added_tokens=frozenset(["<b>"]),
         prefix_ids=(900,),
         settings={"bos_token": "<|a|>", "eos_token": "<|b|>", "chat_template": TEMPLATE},
     )

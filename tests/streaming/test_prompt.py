@@ -202,7 +202,7 @@ def test_prompts_pickled_together_share_their_tokenizer(tokenizer: Tokenizer) ->
     for prompt in prompts:
         prompt.set([Trusted("it is"), " so"])
     found: Any = pickle.loads(pickle.dumps([tokenizer, *prompts]))
-    assert [each._source.make.__self__ is found[0] for each in found[1:]] == [True, True]
+    assert [each._source.make.func.__self__ is found[0] for each in found[1:]] == [True, True]
     assert found[1].append(" it").first_changed == len(prompts[0])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bpetite._arguments import (
@@ -15,8 +16,8 @@ from bpetite._arguments import (
     replaced,
     segments_of,
 )
-from bpetite._engine.trusted import with_space
-from bpetite._pretokenizer import ChunkSplitter, SpecialSplitter
+from bpetite._engine.trusted import beginning, trusted_spans, with_space
+from bpetite._pretokenizer import ChunkSplitter, Span, SpecialSplitter
 from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter
 from bpetite._streaming.byte_decoders import unfinished
 
@@ -34,22 +35,42 @@ class TextSource(NamedTuple):
     splitter: ChunkSplitter
     frame: Frame
     replaces: bool
-    id_of: Mapping[str, int]
-    """The special tokens."""
-    ordinary_splitter: Callable[[], ChunkSplitter]
-    """Returns a splitter by which no literal is special."""
+    untrusted_splitter: Callable[[], ChunkSplitter]
+    """Returns a splitter by which only the literals count that do so in untrusted text."""
     segment_splitter: Callable[[], SpecialSplitter | StagedSplitter]
-    """Returns what finds the literals of a trusted segment."""
+    """Returns what finds the literals of segments."""
 
-    def encode(self, data: bytes, ordinary: int, start: int) -> list[int]:
-        """Return the ids of UTF-8 in whose first `ordinary` bytes no literal counts."""
+    def encode(self, data: bytes, trust: Trust, start: int) -> list[int]:
+        """Return the ids of UTF-8 of which some is trusted."""
         encoder = self.encoders[start]
-        if not ordinary:
+        if not trust.open:
             return encoder.encode(data)
         data.decode()  # an error has its position in all of them
-        segments = [data[:ordinary].decode(), Trusted(data[ordinary:].decode())]
-        ids: list[int] = encoder.encode_parts(segments, 0)[0]
+        ids: list[int] = encoder.encode_parts(trust.parts(data), 0)[0]
         return ids
+
+
+class Trust(NamedTuple):
+    """Which bytes of a pending text are trusted."""
+
+    open: int = 0
+    """From here on all are, and later text continues them."""
+    spans: tuple[Span, ...] = ()
+    """The trusted segments before. They are known only if plain literals may continue some."""
+
+    def parts(self, data: bytes) -> list[str]:
+        """Return the parts of a text in UTF-8, for `encode_parts`."""
+        parts: list[str] = []
+        at = 0
+        for start, end in (*self.spans, (self.open, len(data))):
+            parts += data[at:start].decode(), Trusted(data[start:end].decode())
+            at = end
+        return parts
+
+    def after(self, end: int) -> Trust:
+        """Return the trust of the bytes from `end` on."""
+        spans = ((max(start - end, 0), stop - end) for start, stop in self.spans if stop > end)
+        return Trust(max(self.open - end, 0), tuple(spans))
 
 
 class EncodeStream:
@@ -80,8 +101,8 @@ class EncodeStream:
     """
 
     __slots__ = (
-        "_literals_searched", "_ordinary", "_pending", "_prefix_ids",
-        "_size", "_source", "_start", "_unfinished",
+        "_literals_searched", "_pending", "_prefix_ids", "_size",
+        "_source", "_start", "_trust", "_unfinished",
     )  # fmt: skip
 
     def __init__(self, source: TextSource, /) -> None:
@@ -97,7 +118,7 @@ class EncodeStream:
         self._prefix_ids = prefix_ids  # none after the first step
         self._pending = pending  # after `_size`, it may have bytes of a step that Ctrl-C ended
         self._size = 0  # the pending text has no split up to here
-        self._ordinary = 0  # up to here, no literal counts
+        self._trust = Trust()
         self._literals_searched = 0  # up to here, no literal is complete
         # The bytes at its end that begin a character. If the stream replaces what is not Unicode,
         # they follow the pending text instead, and may be a high surrogate, which is a `str`.
@@ -130,24 +151,24 @@ class EncodeStream:
         pending += data
         split, literal_end, literals_searched = self._ends(pending)
         end = max(split, literal_end)
-        ordinary, start = self._ordinary, self._start
+        trust, start = self._trust, self._start
         ids: list[int] = []
         if end:
             final = bytes(memoryview(pending)[:end])
-            ids = self._source.encode(final, ordinary, start)
-            ordinary = max(ordinary - end, 0)
+            ids = self._source.encode(final, trust, start)
+            trust = trust.after(end)
             start = SEGMENT if literal_end else INSIDE
         if self._prefix_ids:
             ids = [*self._prefix_ids, *ids]
         rest = pending[end:] if end else pending
-        self._keep(rest, len(rest), ordinary, begun, literals_searched - end, start)
+        self._keep(rest, len(rest), trust, begun, literals_searched - end, start)
         return ids
 
     def _keep(
         self,
         rest: bytearray,
         size: int,
-        ordinary: int,
+        trust: Trust,
         begun: str | bytes,
         searched: int,
         start: int,
@@ -157,7 +178,7 @@ class EncodeStream:
         self._prefix_ids = ()
         self._pending = rest
         self._size = size
-        self._ordinary = ordinary
+        self._trust = trust
         self._unfinished = begun
         self._literals_searched = searched
         self._start = start
@@ -169,31 +190,36 @@ class EncodeStream:
         raise_in_part(segments)
         pending = self.pending
         text = (replaced(pending) if source.replaces else pending.decode()).encode()
-        # No literal begins in the text before and ends in the segments.
-        ordinary, trusted = text[: self._ordinary].decode(), text[self._ordinary :].decode()
+        parts = [*self._trust.parts(text), *segments]
+        whole = "".join(parts)
         splitter, space, after = source.segment_splitter(), "", SEGMENT
         if isinstance(splitter, StagedSplitter):
-            space, start, after = splitter.begin_parts(start)
-        texts: list[str] = []
+            space, _, after = splitter.begin_parts(start)
+        spaced = [*with_space(space, parts)]
+        # A literal that has to lie in a trusted segment is final, unless later text may complete a
+        # plain one that begins before it or with it.
+        untrusted_splitter = source.untrusted_splitter()
+        begun = untrusted_splitter.begun(whole) + len(space)
+        end, is_final = 0, False
+        for begin, at, literal in splitter.split_trusted("".join(spaced), trusted_spans(spaced)):
+            end = begin - len(space) if is_final else end
+            is_final = literal is not None and not splitter.is_plain(literal) and at < begun
+        rest = bytearray(whole[end:].encode())
+        split = untrusted_splitter.last_split(rest)
+        literal_end = 0 if split else untrusted_splitter.last_literal_end(rest, 0, [])[0]
         ids = [*self._prefix_ids]
-        for segment in with_space(space, (ordinary, Trusted(trusted), *segments)):
-            is_trusted = isinstance(segment, Trusted)
-            for before, literal in splitter.split(segment) if is_trusted else [(segment, None)]:
-                texts.append(before)
-                if literal is not None:
-                    ids += source.encoders[start].encode("".join(texts), True)
-                    ids.append(source.id_of[literal])
-                    texts, start, space = [], after, ""
-        data = "".join(texts).encode()
-        end = source.ordinary_splitter().last_split(data)
-        ids += source.encoders[start].encode(data[:end], True)
-        if end:
-            start = INSIDE
-        elif space:
-            start, end = TEXT, min(len(space), len(data))  # the space is put before again
-        rest = bytearray(data[end:])
-        size = len(rest)
-        self._keep(rest, size, size, b"", size, start)
+        if final := end + len(rest[: split + literal_end].decode()):
+            ids += source.encoders[start].encode_parts([*beginning(parts, final)], 0)[0]
+            start = INSIDE if split else after
+        del rest[: split + literal_end]
+        size, searched, trust = len(rest), len(rest), Trust(len(rest))
+        if untrusted_splitter.has_plain:
+            done = len(whole[:final].encode())
+            sizes = accumulate((len(part.encode()) for part in parts), initial=0)
+            spans = zip(parts, pairwise(sizes), strict=True)
+            trusted = tuple(span for part, span in spans if part and isinstance(part, Trusted))
+            searched, trust = 0, Trust(done + size, trusted).after(done)
+        self._keep(rest, size, trust, b"", searched, start)
         return ids
 
     def _ends(self, pending: bytearray) -> tuple[int, int, int]:
@@ -203,8 +229,10 @@ class EncodeStream:
         """
         splitter = self._source.splitter
         split = splitter.last_split(pending, self._size)
-        searched = max(split, self._literals_searched, self._ordinary)
-        return split, *splitter.last_literal_end(pending, searched)
+        known, spans = self._trust
+        searched = max(split, self._literals_searched, 0 if splitter.has_plain else known)
+        trusted = [*spans, (known, len(pending))] if searched < known else None
+        return split, *splitter.last_literal_end(pending, searched, trusted)
 
     def flush(self) -> list[int]:
         """Return the ids of the pending text. The stream then begins a new text.
@@ -214,7 +242,7 @@ class EncodeStream:
         """
         source, pending = self._source, self.pending
         text = replaced(pending).encode() if source.replaces else pending
-        ids = source.encode(text, self._ordinary, self._start)
+        ids = source.encode(text, self._trust, self._start)
         ids = [*self._prefix_ids, *ids, *source.frame[1]]
         self.reset()
         return ids
@@ -234,7 +262,7 @@ class EncodeStream:
         """Return a stream that continues from here on its own. `pending` is copied."""
         other, searched = EncodeStream(self._source), self._literals_searched
         pending, begun = self._pending[: self._size], self._unfinished
-        other._keep(pending, self._size, self._ordinary, begun, searched, self._start)
+        other._keep(pending, self._size, self._trust, begun, searched, self._start)
         other._prefix_ids = self._prefix_ids
         return other
 
@@ -246,7 +274,7 @@ class EncodeStream:
     def __reduce__(self) -> tuple[object, ...]:
         # The vocabulary is pickled too, but once for all streams that are pickled together.
         source, pending = self._source, bytes(self._pending[: self._size])
-        state = self._prefix_ids, pending, self._unfinished, self._ordinary, self._start
+        state = self._prefix_ids, pending, self._unfinished, self._trust, self._start
         return _unpickled, (source.make, *state)
 
     def __repr__(self) -> str:
@@ -298,10 +326,10 @@ def _unpickled(
     prefix_ids: tuple[int, ...],
     pending: bytes,
     begun: str | bytes,
-    ordinary: int,
+    trust: Trust,
     start: int,
 ) -> EncodeStream:
     stream = make()
-    stream._keep(bytearray(pending), len(pending), ordinary, begun, 0, start)
+    stream._keep(bytearray(pending), len(pending), trust, begun, 0, start)
     stream._prefix_ids = prefix_ids
     return stream

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from bpetite._decoder import as_list
-from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, character_start
+from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter, character_start
 from bpetite._stages import INSIDE, SEGMENT, TEXT
 from bpetite._vocabulary import Vocabulary
 
@@ -56,13 +56,19 @@ class Extender:
         encoders: Sequence[TextEncoder],
         joiner: TokenJoiner,
         splitter: ChunkSplitter,
+        plain: Collection[str],
     ) -> None:
-        """`encoders` are of texts that begin as TEXT, SEGMENT and INSIDE say."""
+        """`encoders` are of texts that begin as TEXT, SEGMENT and INSIDE say.
+
+        `plain` are the special literals that count in any text, and across segments.
+        """
         self._vocabulary = vocabulary
         self._encoders = encoders
         self._joiner = joiner
         self._splitter = splitter
-        self._special_ids = frozenset(vocabulary.special_tokens.values())
+        self._plain = SpecialSplitter(plain)
+        ids = vocabulary.special_tokens.items()
+        self._special_ids = frozenset(id for literal, id in ids if literal not in plain)
         self._control_ids = {
             vocabulary.special_tokens[literal]
             for literal, flags in vocabulary.stages.flags
@@ -134,14 +140,20 @@ class Extender:
         """
         ordinary = [*takewhile(lambda id: id not in self._special_ids, ids)]
         whole = self._joiner.join(ordinary)
-        pretokenizer = Pretokenizer.of(self._vocabulary)
         start = 0
-        for block in pretokenizer.blocks(whole.decode()):
-            for piece in pretokenizer.split_exactly(block):
-                end = start + len(piece.encode("utf-8", "surrogateescape"))
-                if whole[start:end].decode("utf-8", "surrogateescape") != piece:
-                    return 0, 0
-                if end >= len(data):
-                    return bisect_left(self._joiner.offsets(ordinary, True), start), start
-                start = end
+        for piece in self._pieces(whole.decode()):
+            end = start + len(piece.encode("utf-8", "surrogateescape"))
+            if whole[start:end].decode("utf-8", "surrogateescape") != piece:
+                return 0, 0
+            if end >= len(data):
+                return bisect_left(self._joiner.offsets(ordinary, True), start), start
+            start = end
         return 0, 0
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        pretokenizer = Pretokenizer.of(self._vocabulary)
+        for segment, literal in self._plain.split(text):
+            for block in pretokenizer.blocks(segment):
+                yield from pretokenizer.split_exactly(block)
+            if literal is not None:
+                yield literal

@@ -118,7 +118,23 @@ class Verifier:
                 if self.difference(text):
                     short = self._shrunk(text)
                     return f"in {short!r}, {self.difference(short)}"
+                if found := self._ordinary_difference(text):
+                    return f"in {text!r} without special tokens, {found}"
         return self._frame_difference()
+
+    def _ordinary_difference(self, text: str) -> str | None:
+        """Return where the ids of `text` differ if no special token counts in it, or None."""
+        other = self._other
+        if other is None or other.encode_ordinary is None:
+            return None
+        ids, theirs = (
+            self._tokenizer.encode_ordinary(text),
+            self._theirs(other.encode_ordinary, text),
+        )
+        token_bytes = self._tokenizer.token_bytes
+        return first_difference(
+            text, ("bpetite", ids, token_bytes), (other.name, theirs, other.token_bytes)
+        )
 
     def _frame_difference(self) -> str | None:
         """Return how the special tokens around a text differ, and why if that is known; or None."""
@@ -224,6 +240,8 @@ class Other:
 
     encode_framed: Encode | None = None
     """How a text is encoded with special tokens around it, if that is compared too."""
+    encode_ordinary: Encode | None = None
+    """How a document is encoded, in which only added tokens that are not special count."""
     id_of: Callable[[str], int | None] | None = None
     patterns: tuple[str, ...] | None = None
     """The patterns of another model, which has the same Unicode."""
@@ -241,6 +259,7 @@ class Other:
 def _of_tokenizer(other: Tokenizer) -> Other:
     found = Other("the other model", other.encode, other.token_bytes)
     found.encode_framed = lambda text: other.encode(text, add_special_tokens=True)
+    found.encode_ordinary = other.encode_ordinary
     found.id_of = other.special_tokens.get
     found.patterns = other.patterns
     return found
@@ -269,16 +288,19 @@ def _of_library(
         and os.path.isfile(model)
         and recognise(model) == "huggingface"
     ):
-        other.encode_framed = Reference("tokenizers", lambda: _framed(model)).encode
+        framed = Reference("tokenizers", lambda: _encode_of_file(model, is_framed=True))
+        ordinary = Reference("tokenizers", lambda: _encode_of_file(model, is_framed=False))
+        other.encode_framed, other.encode_ordinary = framed.encode, ordinary.encode
     return other
 
 
-def _framed(path: str) -> Encode:
-    """Return how tokenizers encodes a text with special tokens around it."""
+def _encode_of_file(path: str, *, is_framed: bool) -> Encode:
+    """Return how tokenizers encodes a text with special tokens around it, or without any."""
     import tokenizers
 
     library = tokenizers.Tokenizer.from_file(path)
-    return lambda text: library.encode(text).ids
+    library.encode_special_tokens = not is_framed
+    return lambda text: library.encode(text, add_special_tokens=is_framed).ids
 
 
 def _reference_of(tokenizer: Tokenizer, model: str, library: str) -> Reference:
@@ -307,7 +329,9 @@ class _Transformers(Other):
         plain = Reference("transformers", lambda: self._encode_by(add_special_tokens=False))
         framed = Reference("transformers", lambda: self._encode_by(add_special_tokens=True))
         super().__init__("transformers", plain.encode, tokenizer.token_bytes)
+        ordinary = Reference("transformers", self._encode_ordinary)
         self.encode_framed = framed.encode if os.path.isdir(model) else None
+        self.encode_ordinary = ordinary.encode
         self.id_of = self._id_of
 
     @property
@@ -332,6 +356,11 @@ class _Transformers(Other):
         return lambda text: [
             *library.encode(text, add_special_tokens=add_special_tokens, verbose=False)
         ]
+
+    def _encode_ordinary(self) -> Encode:
+        library = self._library
+        options = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
+        return lambda text: [*library.encode(text, **options)]
 
     def _id_of(self, literal: str) -> int | None:
         found: int | None = self._library.get_vocab().get(literal)

@@ -37,14 +37,16 @@ class Encoded:
         has_generation: bool,
         rendered: Callable[[int, bool], Text],
         ids: Iterable[int] | None = None,
+        guard: Iterable[str] | None = None,
     ) -> None:
         self.prompt: RenderedPrompt = prompt
         """The prompt of these ids."""
         self.ids: list[int]
         """The ids, from `encode_parts` for the segments, or as `encode` was given them."""
         if ids is None:
-            prompt.check(tokenizer)
-            self.ids, self._offsets = tokenizer.encode_parts(prompt.segments)
+            guard = None if guard is None else frozenset(guard)
+            prompt.check(tokenizer, guard=guard)
+            self.ids, self._offsets = tokenizer.encode_parts(prompt.segments, guard=guard)
         else:
             self.ids = [*ids]
             self._starts = _starts_of([*map(tokenizer.token_bytes, self.ids)], prompt.text), True

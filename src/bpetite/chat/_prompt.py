@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -88,10 +88,11 @@ class RenderedPrompt:
         """The text in pieces of one origin."""
         return [self.piece(run, origin) for run, origin in self.rendered.runs()]
 
-    def check(self, tokenizer: Tokenizer) -> None:
+    def check(self, tokenizer: Tokenizer, *, guard: Iterable[str] | None = None) -> None:
         """Raise ChatTemplateError if a special literal has a character that is untracked.
 
-        Such a literal may come from the template or from a user, so no reading of it is safe.
+        Such a literal may come from the template or from a user, so no reading of it is safe. A
+        literal that `Tokenizer.encode_parts` guards counts as special; `guard` is its argument.
 
         >>> from bpetite import Tokenizer
         >>> from bpetite.chat import ChatTemplate
@@ -102,12 +103,20 @@ class RenderedPrompt:
         bpetite.chat._prompt.ChatTemplateError: line 1 of the template prints untracked text with \
 the special token 'end'; use fewer string operations on that line, or print the text unchanged
         """
-        special = sorted(filter(None, tokenizer.special_tokens), key=len, reverse=True)
-        if not special or all(line_of(origin) is None for _, origin in self.rendered.runs()):
+        if all(line_of(origin) is None for _, origin in self.rendered.runs()):
             return
+        guard = None if guard is None else frozenset(guard)
+        text = self.text
+        special = [
+            literal
+            for literal, id in tokenizer.special_tokens.items()
+            if literal in text and tokenizer.encode_parts([literal], guard=guard)[0] != [id]
+        ]
+        if not special:
+            return
+        special.sort(key=len, reverse=True)
         literal = re.compile(f"(?=({'|'.join(map(re.escape, special))}))")
         longest = len(special[0])
-        text = self.text
         start = 0
         for run, origin in self.rendered.runs():
             end = start + len(run)

@@ -151,10 +151,14 @@ class ChatTemplate:
         add_generation_prompt: bool = False,
         continue_final_message: bool | str = False,
         trusted_roles: Collection[str] = (),
+        guard: Iterable[str] | None = None,
         ids: Iterable[int] | None = None,
         **arguments: Any,
     ) -> Encoded:
         r"""Render messages and encode the prompt: literals in messages stay text.
+
+        `guard` is as in `Tokenizer.encode_parts`: by default, added tokens of white space, letters,
+        marks and digits count in messages too, but markup such as `<think>` does not.
 
         With `ids`, nothing is encoded: these ids, which a model may have sampled, spell the prompt
         or its beginning, and the result tells where each comes from. If they are not UTF-8, decode
@@ -179,7 +183,7 @@ class ChatTemplate:
             return self._rendered(data, add_generation_prompt=add_generation_prompt, **arguments)
 
         has_generation = _GENERATION.search(self._chosen(tools).source) is not None
-        return Encoded(tokenizer, prompt, has_generation, rendered, ids)
+        return Encoded(tokenizer, prompt, has_generation, rendered, ids, guard)
 
     def _rendered(
         self,

@@ -553,7 +553,10 @@ def _last(path: Path, load: Callable[[], Loaded]) -> Loaded:
 def _name_of(key: str, present: Any, value: Any) -> str:
     """Return the name of a setting that differs, and both its values if they are short."""
     if key == "tokenizer":
-        return f"tokenizer ({present['fingerprint'][:19]}, not {value['fingerprint'][:19]})"
+        names = f"{present['fingerprint'][:19]}, not {value['fingerprint'][:19]}"
+        if present == {**value, "fingerprint": present["fingerprint"]}:
+            names += "; an older version took added tokens that are not special for text"
+        return f"tokenizer ({names})"
     if key == "parts":
         for pair in zip_longest(_described(present), _described(value), fillvalue="nothing"):
             if pair[0] != pair[1]:

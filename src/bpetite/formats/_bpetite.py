@@ -104,6 +104,7 @@ def _document_2(vocabulary: Vocabulary) -> dict[str, object]:
         "settings": dict(vocabulary.settings),
         **({"unused_tokens": unused} if (unused := _unused(vocabulary)) else {}),
         **({"stages": vocabulary.stages.document()} if vocabulary.stages != NO_STAGES else {}),
+        **({"added_tokens": sorted(added)} if (added := vocabulary.added_tokens) else {}),
     }
 
 
@@ -225,6 +226,7 @@ def _check_vocab(
 def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of schema version 2: any byte-level BPE vocabulary."""
     given_stages, given_unused = document.pop("stages", None), document.pop("unused_tokens", {})
+    given_added = document.pop("added_tokens", [])
     _check_keys(file, document, _document_2(_EMPTY))
     file.check_value(document["unicode_version"], "unicode_version", UNICODE_VERSION)
     file.check_value(document["ignore_merges"], "ignore_merges", True, False)
@@ -287,7 +289,13 @@ def _read_2(file: SourceFile, document: dict[str, Any]) -> Vocabulary:
         "absent_bytes": absent_bytes,
         "unused_tokens": {id: b"" for id, token in given_tokens.items() if not token} | unused,
         "normalizer": document["normalizer"],
-        "kept_special_tokens": _kept(file, document["kept_special_tokens"], special_tokens),
+        **{
+            key: _literals(file, literals, key, special_tokens)
+            for key, literals in (
+                ("kept_special_tokens", document["kept_special_tokens"]),
+                ("added_tokens", given_added),
+            )
+        },
         "settings": file.checked_object(document["settings"], "settings"),
     }
     for key, value in others["settings"].items():
@@ -400,11 +408,13 @@ def _merge_ids(file: SourceFile, given: object, count: int) -> tuple[int, ...]:
     return tuple(chain.from_iterable(range(first, first + length) for first, length in runs))
 
 
-def _kept(file: SourceFile, literals: object, special_tokens: Collection[str]) -> frozenset[str]:
-    kept: set[str] = set()
-    for number, literal in enumerate(file.checked_list(literals, "kept_special_tokens")):
-        if not isinstance(literal, str) or literal not in special_tokens or literal in kept:
-            path = f"kept_special_tokens[{number}]"
-            file.refuse(path, literal, "one of special_tokens, each once")
-        kept.add(literal)
-    return frozenset(kept)
+def _literals(
+    file: SourceFile, literals: object, key: str, special_tokens: Collection[str]
+) -> frozenset[str]:
+    """Return the special tokens that a list names."""
+    found: set[str] = set()
+    for number, literal in enumerate(file.checked_list(literals, key)):
+        if not isinstance(literal, str) or literal not in special_tokens or literal in found:
+            file.refuse(f"{key}[{number}]", literal, "one of special_tokens, each once")
+        found.add(literal)
+    return frozenset(found)

@@ -41,6 +41,8 @@ def fingerprint(vocabulary: Vocabulary) -> str:
     }
     if vocabulary.stages != NO_STAGES:
         document["stages"] = vocabulary.stages.document()
+    if vocabulary.added_tokens:
+        document["added_tokens"] = sorted(vocabulary.added_tokens)
     import hashlib  # imported here, since few programs need it
 
     hashed = hashlib.sha256()

@@ -66,7 +66,7 @@ TOKEN_FIELDS = ("byte_ids", "absent_bytes", "ordinary_tokens", "unused_tokens", 
 _FIELDS = (
     *TOKEN_FIELDS,
     *("merges", "merge_ids", "ignore_merges", "normalizer", "stages"),
-    *("kept_special_tokens", "prefix_ids", "suffix_ids"),
+    *("kept_special_tokens", "added_tokens", "prefix_ids", "suffix_ids"),
 )
 
 

@@ -182,7 +182,7 @@ def to_files(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
         _refuse("ignore_merges")
     if vocabulary.prefix_ids or vocabulary.suffix_ids:
         _refuse("ids that add_special_tokens puts around a text")
-    if vocabulary.kept_special_tokens:
+    if vocabulary.kept_special_tokens or vocabulary.added_tokens:
         _refuse("special tokens that skip_special_tokens keeps")
     texts = {id: to_characters(token) for id, token in vocabulary.ordinary_tokens.items()}
     pairs = [(texts[left], texts[right]) for left, right in vocabulary.merges]

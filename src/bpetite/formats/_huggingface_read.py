@@ -106,9 +106,7 @@ def read(file: SourceFile) -> Vocabulary:
         "more_patterns": tuple(patterns[1:]),
         "normalizer": "NFC" if is_nfc else None,
         "stages": NO_STAGES if is_nfc else stages,
-        "kept_special_tokens": frozenset(
-            token["content"] for token in added if not token["special"]
-        ),
+        **_not_special(added),
         "prefix_ids": prefix_ids,
         "suffix_ids": suffix_ids,
     }
@@ -653,9 +651,7 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
             unused_tokens=unused_tokens,
             more_patterns=tuple(patterns[1:]),
             stages=stages,
-            kept_special_tokens=frozenset(
-                token["content"] for token in added if not token["special"]
-            ),
+            **_not_special(added),
             prefix_ids=prefix_ids,
             suffix_ids=suffix_ids,
         )
@@ -766,6 +762,12 @@ def _added_tokens(
         if id in ids and text not in id_of:
             file.refuse(f"model.vocab[{shown(text)}]", id, "an id that no added token takes")
     return added
+
+
+def _not_special(added: list[dict[str, Any]]) -> dict[str, frozenset[str]]:
+    """Return the fields of a vocabulary that name the added tokens which are not special."""
+    literals = frozenset(token["content"] for token in added if not token["special"])
+    return {"kept_special_tokens": literals, "added_tokens": literals}
 
 
 def _flags(

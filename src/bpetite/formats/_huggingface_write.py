@@ -59,6 +59,8 @@ def _document(vocabulary: Vocabulary) -> dict[str, Any]:
     texts |= {id: literal for literal, id in vocabulary.special_tokens.items()}
     in_vocab = sorted(texts)
     kept = vocabulary.kept_special_tokens
+    for literal in kept ^ vocabulary.added_tokens:
+        _refuse(f"the special token {literal!r}, which decoding keeps but ordinary text never has")
     # With ignore_merges, a piece that is in the vocab is found there.
     anywhere = may_be_pieces(vocabulary.normalizers, vocabulary.stages)
     hidden = {

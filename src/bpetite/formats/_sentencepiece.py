@@ -135,6 +135,9 @@ def _read(file: SourceFile) -> Vocabulary:
         strips_start=has_prefix,
         tied=tied,
     )
+    user_defined = frozenset(
+        text for text, id in special_tokens.items() if pieces[id].type == _USER_DEFINED
+    )
     with file.path_in_errors():
         return Vocabulary.from_tokens(
             tokens,
@@ -143,9 +146,8 @@ def _read(file: SourceFile) -> Vocabulary:
             MATCH_ALL,
             unused_tokens=unused_tokens,
             stages=stages,
-            kept_special_tokens=frozenset(
-                text for text, id in special_tokens.items() if pieces[id].type == _USER_DEFINED
-            ),
+            kept_special_tokens=user_defined,
+            added_tokens=user_defined,
         )
 
 

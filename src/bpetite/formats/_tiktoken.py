@@ -219,7 +219,8 @@ def _check_known(vocabulary: Vocabulary, file: SourceFile) -> None:
     if not (known := _known_of(file.data)):
         return
     read_back = Vocabulary((), known.special_tokens, known.pattern)
-    for name in ("pattern", "special_tokens", "prefix_ids", "suffix_ids", "kept_special_tokens"):
+    names = "pattern", "special_tokens", "prefix_ids", "suffix_ids"
+    for name in (*names, "kept_special_tokens", "added_tokens"):
         if getattr(vocabulary, name) != getattr(read_back, name):
             raise ValueError(
                 f"{file.path}: load knows these public ranks, and would lose the "

@@ -53,8 +53,6 @@ class Engine:
                 self.tokenizer = Tokenizer.load(path)
             except ValueError as error:
                 raise ValueError(str(error).replace(str(path), "the tokenizer")) from None
-        added = library.get_added_tokens_decoder().values()
-        self._kept = [each.content for each in added if not each.special]
         self._moves_text = vocabulary_of(self.tokenizer).stages.moves_text
         processor = library.post_processor
         self._forms = {
@@ -77,16 +75,14 @@ class Engine:
 
         With `splits_special`, special tokens are ordinary text.
         """
-        return self.tokenizer.encode_batch(texts, allowed_special=self._allowed(splits_special))
-
-    def _allowed(self, splits_special: bool) -> Any:
-        return self._kept if splits_special else "all"
+        allowed = () if splits_special else "all"
+        return self.tokenizer.encode_batch(texts, allowed_special=allowed)
 
     def spans(self, text: str, splits_special: bool) -> tuple[list[int], list[Span]] | None:
         """Return the ids of a text, and the characters of each; None if the text is changed."""
         tokenizer = self.tokenizer
         ids, starts = tokenizer.encode_with_offsets(
-            text, allowed_special=self._allowed(splits_special)
+            text, allowed_special=() if splits_special else "all"
         )
         if self._moves_text or (
             not tokenizer.lossless and tokenizer.decode(ids, errors="replace") != text
