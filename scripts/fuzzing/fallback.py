@@ -25,6 +25,7 @@ import tokenizers
 from tools.venv import ROOT
 
 from bpetite import Tokenizer
+from fuzzing.rounds import load_uncompared
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -105,7 +106,7 @@ def cases(
 ) -> Iterator[tuple[str, Tokenizer, Judge, Iterator[str], bool]]:
     """Yield what to compare: a name, a vocabulary, its library, texts, and whether to decode."""
     if options.files:
-        opened = [(str(file), Tokenizer.load(file), judge_of(file)) for file in options.files]
+        opened = [(str(file), load_uncompared(file), judge_of(file)) for file in options.files]
         for name, tokenizer, judge in opened if options.data else ():
             yield (
                 name,
@@ -132,7 +133,7 @@ def cases(
             # tokenizers 0.23 decodes literals of normalized text in their normal form.
             decodes = not fields.get("flags", {}).get("normalized")
             texts = (random_text(rng, document, 30) for _ in range(TEXTS_OF_A_FILE))
-            yield f"{seed} {setting}", Tokenizer.load(path), judge_of(path), texts, decodes
+            yield f"{seed} {setting}", load_uncompared(path), judge_of(path), texts, decodes
 
 
 def main() -> None:
