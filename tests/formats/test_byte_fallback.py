@@ -285,6 +285,7 @@ def test_what_needs_merges_of_bytes_is_refused_by_name(tmp_path: Path) -> None:
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a byte has no token": ({"model": {"vocab": {"<0x41>": None}}}, "none for <0x41>"),
+    "a space has no token": ({"model": {"vocab": {SPACE: None}}}, "a token for ▁ .U.2581., or a"),
     "merges are ignored": ({"model": {"ignore_merges": True}}, "model.ignore_merges"),
     "words have an end": ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix"),
     "words have a prefix": ({"model": {"continuing_subword_prefix": "##"}}, "subword_prefix"),
@@ -307,7 +308,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_file_with_another_meaning_is_refused(fault: str, tmp_path: Path) -> None:
     changes, message = WRONG[fault]
-    document = document_of("the", [("t", "h")], **LLAMA)
+    document = document_of(f"{SPACE}the", [("t", "h")], **LLAMA)
     for field, change in changes.items():
         if field == "model":
             vocab = document["model"]["vocab"]
@@ -321,6 +322,6 @@ def test_a_file_with_another_meaning_is_refused(fault: str, tmp_path: Path) -> N
 
 
 def test_a_merge_of_a_byte_is_refused(tmp_path: Path) -> None:
-    document = document_of("the", [("t", "<0x41>")], **LLAMA)
+    document = document_of(f"{SPACE}the", [("t", "<0x41>")], **LLAMA)
     with pytest.raises(ValueError, match="merges of tokens of characters"):
         Tokenizer.load(write(document, tmp_path))

@@ -51,6 +51,22 @@ def model(**options: Any) -> bytes:
     return written.getvalue()
 
 
+def built(pieces: list[tuple[str, int]]) -> bytes:
+    """Return a model of byte pieces and some others, with their types."""
+    texts = [("<unk>", 2), *((f"<0x{byte:02X}>", 6) for byte in range(256)), *pieces]
+    data = b""
+    for text, kind in texts:
+        piece = _sized(b"\x0a", text.encode()) + _float(-len(text)) + bytes([0x18, kind])
+        data += _sized(b"\x0a", piece)
+    return data + b"\x12\x05\x18\x02\x98\x02\x01" + b"\x1a\x02\x20\x00"
+
+
+def _sized(tag: bytes, data: bytes) -> bytes:
+    size = len(data)
+    long = bytes([size & 0x7F | 0x80, size >> 7])
+    return tag + (bytes([size]) if size < 0x80 else long) + data
+
+
 def loaded(data: bytes, folder: Path) -> Tokenizer:
     path = folder / "tokenizer.model"
     path.write_bytes(data)
@@ -206,6 +222,32 @@ def test_another_kind_of_model_is_refused_by_name(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         loaded(model(**options), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        pytest.param([], r"pieces: expected a piece for ▁ \(U\+2581\), or a", id="no space"),
+        pytest.param([(SPACE, 3)], "expected a piece for ▁", id="space as a control piece"),
+        pytest.param(
+            [(SPACE, 1), ("a", 1), ("a" * 4097, 1)],
+            r"pieces\[.*\]: expected a text of at most 4096 characters, got 4097",
+            id="a long piece",
+        ),
+    ],
+)
+def test_model_with_such_pieces_is_refused(
+    pieces: list[tuple[str, int]], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        loaded(built(pieces), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [1, 4])
+def test_space_may_be_a_normal_or_a_user_defined_piece(kind: int, tmp_path: Path) -> None:
+    data = built([(SPACE, kind), ("a", 1)])
+    text = " a  b"
+    assert loaded(data, tmp_path).encode(text) == judge_of(data)[0].encode(text)
 
 
 def test_half_a_model_is_refused(tmp_path: Path) -> None:

@@ -603,6 +603,9 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
         if text not in vocab:
             wanted = "a token for each byte, or tokenizers has unk_token for some characters"
             file.refuse("model.vocab", f"none for {text}", wanted)
+    if _SPACE not in vocab:
+        wanted = f"a token for {_SPACE} (U+2581), or a space becomes the bytes of that character"
+        file.refuse("model.vocab", f"none for {_SPACE}", wanted)
     pairs, merged = _pairs_of_ids(file, model.get("merges"), vocab)
     for text, id in vocab.items():
         if id in merged and (" " in text or text in byte_of):

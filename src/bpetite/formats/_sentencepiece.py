@@ -35,6 +35,9 @@ _TEXTS = {_PIECE: {1, 2}, _TRAINER: {_UNKNOWN_TEXT}, _NORMALIZER: {1, 2}, _DENOR
 
 _SPACE = "\u2581"
 
+# Finding the merges of a piece takes as many steps as it has characters, each as long as the piece.
+_MAX_PIECE_CHARACTERS = 4096
+
 
 class SentencePiece(Format):
     """A SentencePiece model of type BPE."""
@@ -82,6 +85,9 @@ def _read(file: SourceFile) -> Vocabulary:
     _check_settings(file, trainer, normalizer)
     first_of: dict[str, int] = {}
     for id, (text, *_) in enumerate(pieces):
+        if len(text) > _MAX_PIECE_CHARACTERS:
+            wanted = f"a text of at most {_MAX_PIECE_CHARACTERS} characters"
+            file.refuse(f"pieces[{id}]", len(text), wanted)
         if first_of.setdefault(text, id) != id:
             file.refuse(f"pieces[{id}]", text, "a piece of its own")
     byte_of = {f"<0x{byte:02X}>": byte for byte in range(BYTE_COUNT)}
@@ -103,6 +109,10 @@ def _read(file: SourceFile) -> Vocabulary:
     for byte in range(BYTE_COUNT):
         if byte not in byte_ids:
             file.refuse("pieces", f"none for <0x{byte:02X}>", "a piece for each byte")
+    space = special_tokens.get(_SPACE)
+    if _SPACE not in normal and (space is None or pieces[space].type != _USER_DEFINED):
+        wanted = f"a piece for {_SPACE} (U+2581), or a space becomes the bytes of that character"
+        file.refuse("pieces", "none", wanted)
     for text, id in normal.items():
         for character in text:
             if character not in normal:
