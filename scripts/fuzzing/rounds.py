@@ -42,6 +42,6 @@ def run(
 
 
 def load_uncompared(path: Path) -> Tokenizer:
-    """Load a file without comparing it with its library, which would refuse what we read wrongly."""
+    """Load a file; the comparison with its library would refuse what we read wrongly."""
     with patch.object(_tokenizer, "check_loaded", lambda *_: None):
         return Tokenizer.load(path)
