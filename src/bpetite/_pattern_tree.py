@@ -220,7 +220,7 @@ class _Parser:
             self._at += 1
             if not is_lazy:
                 raise NoTreeError(f"it has {text}{following.text}")
-        if _may_be_empty(node):
+        if not least_characters(node):
             raise NoTreeError("it repeats what may be empty")
         if is_possessive:
             return _possessive(node, low, high)
@@ -259,18 +259,23 @@ def _counts(text: str) -> tuple[int, int | None]:
     return least, most
 
 
-def _may_be_empty(node: Node) -> bool:
+def least_characters(node: Node) -> int:
+    """Return the fewest characters that a match has.
+
+    >>> least_characters(pattern_tree("a+b?|cd")[0])
+    1
+    """
     match node:
         case "set", _:
-            return False
+            return 1
         case "sequence", nodes:
-            return all(map(_may_be_empty, nodes))
+            return sum(map(least_characters, nodes))
         case "either", nodes:
-            return any(map(_may_be_empty, nodes))
+            return min(map(least_characters, nodes), default=1)  # without a node, nothing matches
         case "repeat", inner, low, *_:
-            return low == 0 or _may_be_empty(inner)
+            return least_characters(inner) * int(low)
         case _:
-            return True
+            return 0
 
 
 def _characters(item: Item) -> Ranges:

@@ -100,6 +100,9 @@ def replaced(pattern: str, content: str) -> Document:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
+A_GROWTH = "expected stages that make a text at most 64 times as long"
+
+
 def sequence(*stages: Any, of: str = "pretokenizers") -> Document:
     return {"type": "Sequence", of: list(stages)}
 
@@ -371,6 +374,15 @@ HONOURED: dict[str, Change] = {
         "normalizer", to={"type": "Replace", "pattern": {"String": "b."}, "content": " "}
     ),
     "Replace by what looks like a group": put("normalizer", to=replaced(r"\p{N}", r"\1$0\g<0>")),
+    "Replaces that make no text longer": put(
+        "normalizer",
+        to=sequence(
+            *[{"type": "Replace", "pattern": {"String": "ab"}, "content": "ba"}] * 20,
+            *[replaced("b{2,}", "bb")] * 20,
+            *[replaced("(?!a)b", "b")] * 20,
+            of="normalizers",
+        ),
+    ),
     "normalizers in turn, as in CLIP": put(
         "normalizer",
         to=sequence(NFC, replaced(r"\s+", " "), {"type": "Lowercase"}, of="normalizers"),
@@ -712,6 +724,25 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "Replace of what engines read differently": (
         put("normalizer", to=replaced(r"\h", "b")),
         "normalizer.pattern.Regex: expected another pattern (the pattern",
+    ),
+    "texts that grow by each stage": (
+        put("normalizer", to=sequence(*[replaced("a", "aa")] * 60, of="normalizers")),
+        f"normalizer.normalizers[6]: {A_GROWTH}, got 128",
+    ),
+    "texts that grow at once": (
+        put("normalizer", to=sequence(*[replaced("a", "a" * 30_000)] * 3, of="normalizers")),
+        f"normalizer.normalizers[0]: {A_GROWTH}, got 30000",
+    ),
+    "texts that grow by normal forms": (
+        put(
+            "normalizer",
+            to=sequence(*[replaced(" ", "\ufdfa"), {"type": "NFKC"}] * 20, of="normalizers"),
+        ),
+        f"normalizer.normalizers[2]: {A_GROWTH}, got 324",
+    ),
+    "a long prefix": (
+        put("normalizer", to={"type": "Prepend", "prepend": "a" * 64}),
+        f"normalizer: {A_GROWTH}, got 65",
     ),
     "a normalizer of more": (
         put("normalizer", to={"type": "NFKC", "extra": 1}),

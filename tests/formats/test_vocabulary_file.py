@@ -838,6 +838,14 @@ WRONG_STAGES: list[tuple[Any, str]] = [
     ({"normalizers": [[{}]]}, "stages.normalizers[0]: expected a string in Unicode, got {}"),
     ({"normalizers": [["Prepend", ""]]}, "stages.normalizers[0]: expected a prefix that is not"),
     ({"normalizers": [["Replace", "(", ""]]}, "stages.normalizers[0][1]: "),
+    (
+        {"normalizers": [["Replace", "a", "aa"]] * 7},
+        "stages.normalizers[6]: expected stages that make a text at most 64 times as long, got 128",
+    ),
+    (
+        {"normalizers": [["Replace", r"(?=\p{Lu}\p{N}\p{Lu})", "A1"]] * 4},
+        "stages.normalizers[3]: expected stages that make a text at most 64 times as long, got 81",
+    ),
     ({"steps": ["isolated", {}]}, "stages.steps: expected behaviors, with one space and one bytes"),
     ({"steps": ["isolated", "isolated"]}, "stages.steps: expected behaviors, "),
     ({"steps": ["removed"]}, "stages.steps: expected a behavior for each of 2 patterns"),

@@ -32,6 +32,7 @@ from bpetite._vocabulary import (
 )
 from bpetite.formats._files import MAX_FILE_BYTES, SourceFile, shown
 from bpetite.formats._portable_regex import cutting, to_portable
+from bpetite.formats._stage_fields import check_growth
 
 VERSION_PREFIX = "#version"
 """The beginning of the first line of merges.txt."""
@@ -287,8 +288,10 @@ BEHAVIORS = {
 
 def _normalizers(file: SourceFile) -> tuple[tuple[str, ...], ...]:
     normalizers: list[tuple[str, ...]] = []
-    for stage, path in _stages(file, "normalizer", "normalizers"):
-        normalizer = _normalizer(file, stage, path)
+    stages = _stages(file, "normalizer", "normalizers")
+    found = [(path, _normalizer(file, stage, path)) for stage, path in stages]
+    check_growth(file, found)
+    for _, normalizer in found:
         if normalizers[-1:] != [normalizer] or normalizer[0] not in FORMS:
             normalizers.append(normalizer)
     return tuple(normalizers)

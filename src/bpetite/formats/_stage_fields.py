@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
+from bpetite._pattern_tree import NoTreeError, least_characters, pattern_tree
 from bpetite._stages import FLAGS, FORMS, normalized_literals
+from bpetite._unicode import normalized
 from bpetite._unicode.byte_characters import is_byte_character
 from bpetite._vocabulary import BYTE_COUNT, IMPOSSIBLE_BYTES, ONE_SPACE, Stages, Vocabulary
 from bpetite.formats._files import SourceFile, shown
@@ -15,6 +17,9 @@ _BEHAVIORS = ("isolated", "removed", "merged_with_previous", "merged_with_next",
 _STEPS = {*_BEHAVIORS, *(f"not {each}" for each in _BEHAVIORS[1:])}
 
 _METASPACES = ("always", "first", "never")
+
+MAX_GROWTH = 64
+"""How many times as long the normalizers of a file may make a text; public files stay below 10."""
 
 _ARGUMENTS = {**dict.fromkeys((*FORMS, "Lowercase"), 0), "Prepend": 1, "Prefix": 1, "Replace": 2}
 """The number of arguments of each normalizer but Strip."""
@@ -80,9 +85,37 @@ def read_stages(
         file.refuse("stages.drops_unknown", True, "false with an affix or a token")
     if not document or document.keys() != stages.document().keys():
         file.refuse("stages", [*document], "fields that have a value, each")
+    paths = (f"stages.normalizers[{number}]" for number in count())
+    check_growth(file, zip(paths, stages.normalizers, strict=False))
     with file.path_in_errors("stages: "):
         normalized_literals(stages.normalizers, stages.flags)
     return stages
+
+
+def check_growth(file: SourceFile, normalizers: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+    """Refuse normalizers, given by their paths, that may make a text very long.
+
+    What a Replace writes for each character is multiplied over the stages. A normal form may make
+    it longer.
+    """
+    growth = 1.0
+    for path, (name, *arguments) in normalizers:
+        if name not in ("Replace", "Prepend", "Prefix"):
+            continue
+        size = len(normalized(arguments[-1], "NFKD"))
+        growth = growth * _growth(arguments[0], size) if name == "Replace" else growth + size
+        if growth > MAX_GROWTH:
+            wanted = f"stages that make a text at most {MAX_GROWTH} times as long"
+            file.refuse(path, int(growth), wanted)
+
+
+def _growth(pattern: str, size: int) -> float:
+    """Return how many times as long a text may be with `size` characters for each match."""
+    try:
+        least = least_characters(pattern_tree(pattern)[0])
+    except NoTreeError:
+        least = 0
+    return max(size / least, 1) if least else 1 + size
 
 
 def check_first_tokens(file: SourceFile, stages: Stages, id_of: Mapping[bytes, int]) -> None:
