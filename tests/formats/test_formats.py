@@ -189,7 +189,7 @@ def test_other_files_are_refused_by_path(data: bytes, format: str | None, tmp_pa
 
 
 STREAM = (
-    "StreamVocabulary decodes by the tokenizer.json of the same model, and nothing here encodes"
+    "StreamVocabulary decodes by the tokenizer.json of the same model; to encode, use sentencepiece"
 )
 
 OF_OTHER_KINDS = {

@@ -131,7 +131,7 @@ def put(*path: str | int, to: object) -> Change:
     return change
 
 
-def drop(*path: str) -> Change:
+def drop(*path: str | int) -> Change:
     def change(value: Any) -> None:
         for key in path[:-1]:
             value = value[key]
@@ -260,6 +260,7 @@ HONOURED: dict[str, Change] = {
     "Digits together": with_pieces({"type": "Digits", "individual_digits": False}, NO_REGEX),
     "a Sequence in a Sequence": with_pieces(sequence(split("b")), sequence(sequence(), NO_REGEX)),
     "a Sequence of one": with_pieces(BYTE_LEVEL),
+    "a Sequence of one decoder": put("decoder", to=sequence(BYTE_LEVEL, of="decoders")),
     "NFC": put("normalizer", to=NFC),
     "a Sequence of no normalizer": put("normalizer", to=sequence(of="normalizers")),
     "a Sequence of NFC": put("normalizer", to=sequence(NFC, NFC, of="normalizers")),
@@ -516,16 +517,15 @@ def test_honoured_file_is_the_same_after_saves_and_respelled(
 
 REFUSED: dict[str, tuple[Change, str]] = {
     "another version": (put("version", to="2.0"), 'version: expected "1.0", got "2.0"'),
-    "truncation": (
-        put("truncation", to={"max_length": 3}),
-        'truncation: expected null, got {"max_length": 3}',
-    ),
-    "padding": (put("padding", to={}), "padding: expected null, got {}"),
+    "truncation": (put("truncation", to=3), "truncation: expected an object or null, got 3"),
+    "padding": (put("padding", to=[]), "padding: expected an object or null, got []"),
     "a field that nobody knows": (put("extra", to=1), 'the file: expected no other fields than'),
-    "no model": (drop("decoder"), "decoder: expected an object, got null"),
-    "a model of another type": (
-        put("model", "type", to="WordPiece"), 'model.type: expected "BPE", got "WordPiece"'
+    "no decoder": (drop("decoder"), "decoder: expected one ByteLevel, but it is missing"),
+    "two decoders": (
+        put("decoder", to=sequence(BYTE_LEVEL, {"type": "Fuse"}, of="decoders")),
+        "decoder: expected one ByteLevel, got {",
     ),
+    "no model": (drop("model"), "model: expected an object, but it is missing"),
     "a model that is no object": (put("model", to=[]), "model: expected an object, got []"),
     "a field of the model that nobody knows": (
         put("model", "extra", to=1), 'model: expected no other fields than'
@@ -546,7 +546,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "ignore_merges that is no bool": (
         put("model", "ignore_merges", to="yes"), 'model.ignore_merges: expected false or true'
     ),
-    "no vocab": (drop("model", "vocab"), "model.vocab: expected an object, got null"),
+    "no vocab": (drop("model", "vocab"), "model.vocab: expected an object, but it is missing"),
     "vocab as a list": (put("model", "vocab", to=[]), "model.vocab: expected an object, got []"),
     "an id below 0": (put("model", "vocab", "zz", to=-1), 'model.vocab["zz"]: expected an id from'),
     "an id too high": (put("model", "vocab", "zz", to=2**32), 'model.vocab["zz"]: expected an id'),
@@ -571,7 +571,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a lone surrogate": (
         put("model", "vocab", "\ud800", to=900), 'model.vocab["\\ud800"]: the character'
     ),
-    "no merges at all": (drop("model", "merges"), "model.merges: expected a list, got null"),
+    "no merges at all": (drop("model", "merges"), "model.merges: expected a list, but it is"),
     "a merge of what is no token": (
         lambda value: value["model"]["merges"].append("zz y"),
         'model.merges[10]: expected two tokens whose join model.vocab has, got "zz y"',
@@ -633,7 +633,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "add_prefix_space not given": (
         drop("pre_tokenizer", "add_prefix_space"),
-        "pre_tokenizer.add_prefix_space: expected true or false, got null",
+        "pre_tokenizer.add_prefix_space: expected true or false, but it is missing",
     ),
     "use_regex that is no bool": (
         put("pre_tokenizer", "use_regex", to=1),
@@ -652,7 +652,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "Split without invert": (
         with_pieces({k: v for k, v in split("b").items() if k != "invert"}, NO_REGEX),
-        "pre_tokenizer.pretokenizers[0].invert: expected true or false, got null",
+        "pre_tokenizer.pretokenizers[0].invert: expected true or false, but it is missing",
     ),
     "Split with a pattern that is a string": (
         with_pieces({**split("b"), "pattern": "b"}, NO_REGEX),
@@ -693,7 +693,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "Digits without the field": (
         with_pieces({"type": "Digits"}, NO_REGEX),
-        "pre_tokenizer.pretokenizers[0].individual_digits: expected true or false, got null",
+        "pre_tokenizer.pretokenizers[0].individual_digits: expected true or false, but it is",
     ),
     "another normalizer": (
         put("normalizer", to={"type": "StripAccents"}),
@@ -711,7 +711,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "Strip without a side": (
         put("normalizer", to={"type": "Strip", "strip_left": True}),
-        "normalizer.strip_right: expected true or false, got null",
+        "normalizer.strip_right: expected true or false, but it is missing",
     ),
     "Prepend of nothing": (
         put("normalizer", to=sequence(NFC, {"type": "Prepend"}, of="normalizers")),
@@ -835,6 +835,14 @@ REFUSED: dict[str, tuple[Change, str]] = {
         with_tokens(added(SIZE, "<s>"), added(SIZE, "<s>", special=False)),
         'added_tokens[1].content: expected a literal that no added token above has, got "<s>"',
     ),
+    "an added token without a flag": (
+        both(with_tokens(added(SIZE, "<s>")), drop("added_tokens", 0, "lstrip")),
+        "added_tokens[0].lstrip: expected true or false, but it is missing",
+    ),
+    "an added token without an id": (
+        both(with_tokens(added(SIZE, "<s>")), drop("added_tokens", 0, "id")),
+        f"added_tokens[0].id: expected {SIZE}, the id that tokenizers gives it in any case, but it",
+    ),
     "an added token with another id than it gets": (
         with_tokens(added(700, "<s>")),
         f"added_tokens[0].id: expected {SIZE}, the id that tokenizers gives it in any "
@@ -866,6 +874,67 @@ REFUSED: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 
 
+ALGORITHMS: dict[str, tuple[Document, str]] = {
+    "Unigram": ({"type": "Unigram", "unk_id": 0, "vocab": [["a", -1.0]]}, "Unigram"),
+    "Unigram by its unk_id": ({"unk_id": None, "vocab": {}}, "Unigram"),
+    "Unigram by its vocab": ({"vocab": [["a", -1.0]]}, "Unigram"),
+    "WordPiece": ({"type": "WordPiece", "vocab": {"a": 0}}, "WordPiece"),
+    "WordPiece by its length": ({"max_input_chars_per_word": 9, "vocab": {}}, "WordPiece"),
+    "WordPiece by its prefix": ({"continuing_subword_prefix": "##", "vocab": {}}, "WordPiece"),
+    "WordLevel": ({"type": "WordLevel", "vocab": {"a": 0}}, "WordLevel"),
+    "WordLevel by its vocab": ({"vocab": {"a": 0}, "unk_token": "a"}, "WordLevel"),
+    "BPE": ({"type": "BPE", "vocab": {"a": 0}, "merges": []}, "BPE of characters"),
+    "BPE by its merges": ({"vocab": {"a": 0}, "merges": []}, "BPE of characters"),
+}
+
+
+@pytest.mark.parametrize(("model", "kind"), ALGORITHMS.values(), ids=ALGORITHMS)
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_another_algorithm_is_refused_before_any_field(
+    is_folder: bool, model: Document, kind: str, tmp_path: Path
+) -> None:
+    value = {
+        "normalizer": {"type": "BertNormalizer"},
+        "pre_tokenizer": {"type": "Metaspace"},
+        "others": [],
+        "model": model,
+    }
+    path = written(tmp_path, value)
+    message = refusal(lambda: Tokenizer.load(tmp_path if is_folder else path))
+    assert message.startswith(f'{path}: model.type: expected "BPE"')
+    assert message.endswith(f'encode by the library tokenizers, got "{kind}"')
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst"}},
+        {"padding": {"strategy": {"Fixed": 99}, "pad_id": 0, "pad_token": "a"}},
+    ],
+    ids=lambda call: "".join(call),
+)
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_options_of_the_last_call_are_left_to_the_caller(
+    is_folder: bool, call: Document, tmp_path: Path
+) -> None:
+    plain = Tokenizer.load(written(tmp_path, document()))
+    defaults: Document = {
+        "truncation": {"stride": 0},
+        "padding": {"direction": "Right", "pad_to_multiple_of": None, "pad_type_id": 0},
+    }
+    stored = {field: {**defaults[field], **value} for field, value in call.items()}
+    path = written(tmp_path, {**document(), **stored})
+    assert library(json.loads(path.read_bytes())).to_str() != library(document()).to_str()
+    with pytest.warns(UserWarning, match="do not apply here: texts stay whole") as warned:
+        tokenizer = Tokenizer.load(tmp_path if is_folder else path)
+    assert [each.filename for each in warned] == [__file__]
+    assert tokenizer == plain
+    (tmp_path / "saved").mkdir()
+    tokenizer.save(tmp_path / "saved" / "tokenizer.json")
+    saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_bytes())
+    assert (saved["truncation"], saved["padding"]) == (None, None)
+
+
 @pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
 def test_other_values_are_refused_by_path_and_value(
     change: Change, message: str, tmp_path: Path
@@ -883,9 +952,17 @@ def test_other_values_are_refused_by_path_and_value(
         ('{"model": {"type": NaN}}', "NaN is not JSON"),
         ('{"model": ' + "[" * 100_000, "nested too deeply"),
         ('{"model": {', "not JSON"),
+        ("\ufeff{}", "not JSON: it begins with a byte order mark, so save it as UTF-8 without one"),
         ('{"model": "\udce9"}', "not UTF-8 at byte 11"),
     ],
-    ids=["a key twice", "not a number", "deep nesting", "half a file", "Latin-1"],
+    ids=[
+        "a key twice",
+        "not a number",
+        "deep nesting",
+        "half a file",
+        "a byte order mark",
+        "Latin-1",
+    ],
 )
 def test_file_that_is_not_json_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"

@@ -243,6 +243,14 @@ def test_model_with_such_pieces_is_refused(
         loaded(built(pieces), tmp_path)
 
 
+def test_type_of_a_model_is_refused_before_its_other_fields(tmp_path: Path) -> None:
+    charsmap = _sized(b"\x2a", _sized(b"\x12", b"map"))
+    with pytest.raises(ValueError, match=r"of type unigram: .* to encode, use sentencepiece"):
+        loaded(built([]).partition(b"\x12\x05\x18\x02")[0] + charsmap, tmp_path)
+    with pytest.raises(ValueError, match=r"denormalizer_spec.precompiled_charsmap: expected none"):
+        loaded(built([]) + charsmap, tmp_path)
+
+
 @pytest.mark.parametrize("kind", [1, 4])
 def test_space_may_be_a_normal_or_a_user_defined_piece(kind: int, tmp_path: Path) -> None:
     data = built([(SPACE, kind), ("a", 1)])

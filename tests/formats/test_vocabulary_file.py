@@ -208,7 +208,7 @@ WRONG_BYTES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "byte-order mark": (
         lambda file: b"\xef\xbb\xbf" + file,
-        "not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0)",
+        "not JSON: it begins with a byte order mark, so save it as UTF-8 without one",
     ),
     "not UTF-8": (
         lambda file: file.replace(b'"<|a|>":259', b'"\xff":259'),

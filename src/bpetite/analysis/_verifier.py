@@ -16,6 +16,8 @@ from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode import stand_in
 from bpetite._unicode.data import VERSION
 from bpetite.formats import recognise
+from bpetite.formats._files import SourceFile
+from bpetite.formats._huggingface import reference_encode
 from bpetite.formats._huggingface import reference_of as tokenizers_of
 from bpetite.formats._reference import PROBE, Encode, IncomparableError, Reference, first_difference
 from bpetite.formats._registry import AnyPath, read
@@ -271,12 +273,12 @@ def _of_library(
     """Return a library; None for our own format, which no other library owns."""
     if library == "transformers":
         return _Transformers(model, tokenizer)
-    if not os.path.exists(model) and encoding_of(model):
-        with warnings.catch_warnings(action="ignore"):  # the tokenizer was made with them
+    with warnings.catch_warnings(action="ignore"):  # the tokenizer was made with them
+        if not os.path.exists(model) and encoding_of(model):
             reference = from_name(model)[1]
-    else:
-        patterns, literals = tokenizer.patterns, tokenizer.special_tokens
-        reference = read(model, format, patterns[0], literals, given=False)[1]
+        else:
+            patterns, literals = tokenizer.patterns, tokenizer.special_tokens
+            reference = read(model, format, patterns[0], literals, given=False)[1]
     if library is None and reference is None:
         return None
     if library is not None and (reference is None or reference.name != library):
@@ -288,19 +290,14 @@ def _of_library(
         and os.path.isfile(model)
         and recognise(model) == "huggingface"
     ):
-        framed = Reference("tokenizers", lambda: _encode_of_file(model, is_framed=True))
-        ordinary = Reference("tokenizers", lambda: _encode_of_file(model, is_framed=False))
+        framed = Reference("tokenizers", lambda: _encode_of_file(model, framed=True))
+        ordinary = Reference("tokenizers", lambda: _encode_of_file(model, ordinary=True))
         other.encode_framed, other.encode_ordinary = framed.encode, ordinary.encode
     return other
 
 
-def _encode_of_file(path: str, *, is_framed: bool) -> Encode:
-    """Return how tokenizers encodes a text with special tokens around it, or without any."""
-    import tokenizers
-
-    library = tokenizers.Tokenizer.from_file(path)
-    library.encode_special_tokens = not is_framed
-    return lambda text: library.encode(text, add_special_tokens=is_framed).ids
+def _encode_of_file(path: str, **how: bool) -> Encode:
+    return reference_encode(SourceFile(path).text(), **how)
 
 
 def _reference_of(tokenizer: Tokenizer, model: str, library: str) -> Reference:

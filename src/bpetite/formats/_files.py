@@ -26,6 +26,9 @@ _CHUNK_BYTES = 1 << 20
 
 ALL_IDS = range(MAX_ID + 1)
 
+MISSING = object()
+"""The value of a field that a file lacks, for `SourceFile.refuse`."""
+
 
 class SourceFile:
     """A file to read; `data` gives its content. Errors name file, path of the value, and value."""
@@ -38,7 +41,8 @@ class SourceFile:
 
     def refuse(self, path: str, value: object, wanted: str) -> NoReturn:
         """Raise a ValueError that says where the fault is, what is right, and what is there."""
-        raise ValueError(f"{self.path}: {path}: expected {wanted}, got {shown(value)}")
+        given = "but it is missing" if value is MISSING else f"got {shown(value)}"
+        raise ValueError(f"{self.path}: {path}: expected {wanted}, {given}")
 
     def checked_object(self, value: object, path: str, wanted: str = "an object") -> dict[str, Any]:
         """Return a JSON object, or refuse any other value."""
@@ -88,7 +92,8 @@ class SourceFile:
                 self.refuse(path or "the file", field, f"no other fields than {known}")
         prefix = path and f"{path}."
         for field, values in allowed.items():
-            self.check_value(given.get(field), f"{prefix}{field}", *values)
+            value = given.get(field, None if None in values else MISSING)
+            self.check_value(value, f"{prefix}{field}", *values)
 
     def check_ids(self, ids: Mapping[Any, Any], path: str = "", allowed: range = ALL_IDS) -> None:
         """Refuse a value outside `allowed`, and one that two keys have."""
@@ -154,6 +159,9 @@ class SourceFile:
     def document(self) -> dict[str, Any]:
         """The content as a JSON object; ValueError if it is not one."""
         text = self.text()
+        if text.startswith("\ufeff"):
+            reason = "it begins with a byte order mark, so save it as UTF-8 without one"
+            raise ValueError(f"{self.path}: not JSON: {reason}")
         try:
             document = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
         except RecursionError:

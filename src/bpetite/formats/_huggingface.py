@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from bpetite._pretokenizer import MATCH_ALL
 from bpetite._vocabulary import Vocabulary
 from bpetite.formats._files import SourceFile
 from bpetite.formats._format import Format, Source, check_round_trip
-from bpetite.formats._huggingface_read import PRE_TOKENIZERS, read
+from bpetite.formats._huggingface_read import LAST_CALL, PRE_TOKENIZERS, read
 from bpetite.formats._huggingface_write import to_bytes
 from bpetite.formats._model_folder import in_folder, settings_files
 from bpetite.formats._portable_regex import to_portable
@@ -35,14 +36,20 @@ class HuggingFace(Format):
         return isinstance(file.document.get("model"), dict)
 
     def read(self, source: Source) -> tuple[Vocabulary, Reference | None]:
-        vocabulary = read(source.file)
+        file = source.file
+        vocabulary = read(file)
+        if any(map(file.document.get, LAST_CALL)):
+            warnings.warn(
+                f"{file.path}: truncation and padding, which transformers stores of its last "
+                f"call, do not apply here: texts stay whole",
+                stacklevel=4,  # the caller of Tokenizer.load
+            )
         if source.folder is not None:
             configured = in_folder(source.folder, vocabulary)
-            source.file.check_unchanged()
+            file.check_unchanged()
             if configured.stages != vocabulary.stages:
                 return configured, None  # tokenizers alone does not read the folder
             vocabulary = configured
-        file = source.file
         return vocabulary, Reference(
             "tokenizers",
             lambda: reference_encode(file.text()),
@@ -79,12 +86,20 @@ def reference_of(vocabulary: Vocabulary) -> Reference:
     return Reference("tokenizers", lambda: reference_encode(data.decode()))
 
 
-def reference_encode(tokenizer_json: str) -> Encode:
-    """Return how tokenizers encodes a text. Raises ImportError if it is not installed."""
+def reference_encode(
+    tokenizer_json: str, *, framed: bool = False, ordinary: bool = False
+) -> Encode:
+    """Return how tokenizers encodes a text, by default without special tokens around it.
+
+    In `ordinary` text, no special token counts. Raises ImportError if it is not installed.
+    """
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json)
-    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = ordinary
+    return lambda text: tokenizer.encode(text, add_special_tokens=framed).ids
 
 
 def _encode_like(file: SourceFile, ids: Sequence[int]) -> Encode:

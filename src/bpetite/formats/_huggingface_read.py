@@ -30,12 +30,15 @@ from bpetite._vocabulary import (
     check_special_tokens,
     is_encodable,
 )
-from bpetite.formats._files import MAX_FILE_BYTES, SourceFile, shown
+from bpetite.formats._files import MAX_FILE_BYTES, MISSING, SourceFile, shown
 from bpetite.formats._portable_regex import cutting, to_portable
 from bpetite.formats._stage_fields import check_growth
 
 VERSION_PREFIX = "#version"
 """The beginning of the first line of merges.txt."""
+
+LAST_CALL = ("truncation", "padding")
+"""The fields in which transformers stores the options of its last call. No id depends on them."""
 
 _BYTE_LEVEL_FIELDS = "type add_prefix_space trim_offsets use_regex"
 _BOOL = (True, False)
@@ -62,29 +65,34 @@ def read(file: SourceFile) -> Vocabulary:
     Raises ValueError for every fault and every unsupported value, naming file, field and value.
     """
     document = file.document
+    _check_algorithm(file)
     file.check_fields(
         {"version": "1.0", **document},
         "",
-        "added_tokens normalizer pre_tokenizer post_processor decoder model",
+        f"{' '.join(LAST_CALL)} added_tokens normalizer pre_tokenizer post_processor decoder model",
         version=("1.0",),
-        truncation=(None,),
-        padding=(None,),
     )
-    if file.checked_object(document.get("model"), "model").get("byte_fallback"):
+    for field in LAST_CALL:
+        if document.get(field) is not None:
+            file.checked_object(document[field], field, "an object or null")
+    if document["model"].get("byte_fallback"):
         return _with_byte_fallback(file)
     normalizers = _normalizers(file)
     patterns, steps = _splits(file)
-    decoder = _typed(file, document.get("decoder"), "decoder", "ByteLevel")
-    file.check_fields(decoder, "decoder", _BYTE_LEVEL_FIELDS)
-    model = file.checked_object(document.get("model"), "model")
+    decoders = _stages(file, "decoder", "decoders")
+    if len(decoders) != 1:
+        file.refuse("decoder", document.get("decoder", MISSING), "one ByteLevel")
+    decoder, path = decoders[0]
+    file.check_fields(_typed(file, decoder, path, "ByteLevel"), path, _BYTE_LEVEL_FIELDS)
+    model = document["model"]
     _check_settings(file, model, byte_fallback=(False, None))
-    vocab = file.checked_object(model.get("vocab"), "model.vocab")
+    vocab = file.checked_object(model.get("vocab", MISSING), "model.vocab")
     file.check_ids(vocab, "model.vocab")
     words = _words(file, model, vocab)
     found = None if words["prefix"] else ENGINE.find_merges(vocab, model.get("merges"))
     pairs: list[tuple[str, str]] = []
     if found is None:
-        pairs = _pairs(file, model.get("merges"), vocab, words["prefix"].decode())
+        pairs = _pairs(file, model.get("merges", MISSING), vocab, words["prefix"].decode())
     added = _added_tokens(file, document.get("added_tokens", []), vocab)
     special_tokens = {token["content"]: token["id"] for token in added}
     stages = Stages(
@@ -126,7 +134,7 @@ def read(file: SourceFile) -> Vocabulary:
             )
         if vocabulary is not None:
             return vocabulary
-        pairs = _pairs(file, model.get("merges"), vocab, "")
+        pairs = _pairs(file, model.get("merges", MISSING), vocab, "")
     merged = {*chain.from_iterable(pairs), *_joined(pairs, len(words["prefix"]))}
     literals = {*filter(is_literal, special_tokens.keys() - merged)}
     tokens: dict[int, bytes] = {}
@@ -462,6 +470,38 @@ def _template(
 # The model
 
 
+def _check_algorithm(file: SourceFile) -> None:
+    """Refuse a model other than BPE of bytes, or with byte fallback, before any other field."""
+    model = file.checked_object(file.document.get("model", MISSING), "model")
+    kind = model.get("type", _algorithm_of(model))
+    if kind == "BPE" and not model.get("byte_fallback") and not _has_byte_level(file):
+        wanted = f'"BPE" of bytes (with a ByteLevel) or with byte_fallback; {_INSTEAD}'
+        file.refuse("model.type", "BPE of characters", wanted)
+    if kind != "BPE":
+        file.refuse("model.type", kind, f'"BPE"; {_INSTEAD}')
+
+
+_INSTEAD = "for another algorithm, encode by the library tokenizers"
+
+
+def _algorithm_of(model: Mapping[str, Any]) -> str:
+    """Return the algorithm of a model without a type, as in old files, by its other fields."""
+    if "unk_id" in model or isinstance(model.get("vocab"), list):
+        return "Unigram"
+    if "max_input_chars_per_word" in model:
+        return "WordPiece"
+    if "merges" in model:
+        return "BPE"
+    return "WordPiece" if "continuing_subword_prefix" in model else "WordLevel"
+
+
+def _has_byte_level(file: SourceFile) -> bool:
+    """Return whether a stage of a file makes bytes characters, or characters bytes."""
+    fields = "normalizer normalizers", "pre_tokenizer pretokenizers", "decoder decoders"
+    stages = chain.from_iterable(_stages(file, *names.split()) for names in fields)
+    return any(stage.get("type") == "ByteLevel" for stage, _ in stages)
+
+
 def _check_settings(file: SourceFile, model: dict[str, Any], **others: tuple[Any, ...]) -> None:
     file.check_fields(
         {"type": "BPE", **model},  # old files lack the type; a model with merges is BPE
@@ -599,7 +639,7 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
     if decoders not in ([*_DECODERS], [*_DECODERS, _STRIP]):
         wanted = "a Replace of U+2581 by a space, ByteFallback, Fuse, and perhaps a Strip"
         file.refuse("decoder", document.get("decoder"), wanted)
-    vocab = file.checked_object(model.get("vocab"), "model.vocab")
+    vocab = file.checked_object(model.get("vocab", MISSING), "model.vocab")
     file.check_ids(vocab, "model.vocab")
     byte_of = {f"<0x{byte:02X}>": byte for byte in range(BYTE_COUNT)}
     for text in byte_of:
@@ -609,7 +649,7 @@ def _with_byte_fallback(file: SourceFile) -> Vocabulary:
     if _SPACE not in vocab:
         wanted = f"a token for {_SPACE} (U+2581), or a space becomes the bytes of that character"
         file.refuse("model.vocab", f"none for {_SPACE}", wanted)
-    pairs, merged = _pairs_of_ids(file, model.get("merges"), vocab)
+    pairs, merged = _pairs_of_ids(file, model.get("merges", MISSING), vocab)
     for text, id in vocab.items():
         if id in merged and (" " in text or text in byte_of):
             wanted = "merges of tokens of characters without a space"
@@ -752,7 +792,7 @@ def _added_tokens(
         file.checked_object(token, path)
         flags = dict.fromkeys((*_STRIPS, "normalized", "special"), _BOOL)
         file.check_fields(token, path, "id content", **flags)
-        content = token.get("content")
+        content = token.get("content", MISSING)
         if not isinstance(content, str) or not content or not is_encodable(content):
             file.refuse(f"{path}.content", content, "a non-empty string in Unicode")
         if content in id_of:
@@ -761,7 +801,7 @@ def _added_tokens(
         new += content not in vocab
         if type(token.get("id")) is not int or token["id"] != given:
             wanted = f"{given}, the id that tokenizers gives it in any case"
-            file.refuse(f"{path}.id", token.get("id"), wanted)
+            file.refuse(f"{path}.id", token.get("id", MISSING), wanted)
         id_of[content] = given
     ids = set(id_of.values())
     for text, id in vocab.items():

@@ -81,8 +81,8 @@ class _Piece(NamedTuple):
 
 def _read(file: SourceFile) -> Vocabulary:
     """Return the vocabulary of a model. Raises ValueError, naming the field, for all others."""
-    pieces, trainer, normalizer = _message(file)
-    _check_settings(file, trainer, normalizer)
+    pieces, trainer, normalizer, denormalizer = _message(file)
+    _check_settings(file, trainer, normalizer, denormalizer)
     first_of: dict[str, int] = {}
     for id, (text, *_) in enumerate(pieces):
         if len(text) > _MAX_PIECE_CHARACTERS:
@@ -179,11 +179,16 @@ def _merges(pieces: list[_Piece], normal: dict[str, int]) -> tuple[list[Pair], t
     return [(left, right) for left, right, _ in pairs], tuple(tied)
 
 
-def _check_settings(file: SourceFile, trainer: dict[int, Any], normalizer: dict[int, Any]) -> None:
+def _check_settings(
+    file: SourceFile,
+    trainer: dict[int, Any],
+    normalizer: dict[int, Any],
+    denormalizer: dict[int, Any],
+) -> None:
     if (kind := trainer.get(_MODEL_TYPE, 1)) != _BPE:
         raise ValueError(
             f"{file.path}: this is a SentencePiece model{_TYPES.get(kind, '')}: StreamVocabulary "
-            f"decodes by the tokenizer.json of the same model, and nothing here encodes"
+            f"decodes by the tokenizer.json of the same model; to encode, use sentencepiece"
         )
     for path, values, number, default, wanted in (
         ("trainer_spec.byte_fallback", trainer, 35, 0, 1),
@@ -191,16 +196,19 @@ def _check_settings(file: SourceFile, trainer: dict[int, Any], normalizer: dict[
         ("normalizer_spec.precompiled_charsmap", normalizer, 2, b"", b""),
         ("normalizer_spec.remove_extra_whitespaces", normalizer, 4, 1, 0),
         ("normalizer_spec.escape_whitespaces", normalizer, 5, 1, 1),
+        ("denormalizer_spec.precompiled_charsmap", denormalizer, 2, b"", b""),
     ):
         value = values.get(number, default)
         if value != wanted:
-            name = normalizer.get(1, b"").decode("utf-8", "replace")
+            name = values.get(1, b"").decode("utf-8", "replace")
             given = f"that of {name}" if isinstance(value, bytes) else bool(value)
             file.refuse(path, given, "none" if wanted == b"" else str(bool(wanted)).lower())
 
 
-def _message(file: SourceFile) -> tuple[list[_Piece], dict[int, Any], dict[int, Any]]:
-    """Return the pieces, the settings of training, and those of the normalizer."""
+def _message(
+    file: SourceFile,
+) -> tuple[list[_Piece], dict[int, Any], dict[int, Any], dict[int, Any]]:
+    """Return the pieces, and the settings of training, normalizer and denormalizer."""
     pieces: list[_Piece] = []
     specs: dict[int, dict[int, Any]] = {_TRAINER: {}, _NORMALIZER: {}, _DENORMALIZER: {}}
     try:
@@ -221,9 +229,7 @@ def _message(file: SourceFile) -> tuple[list[_Piece], dict[int, Any], dict[int, 
     except (IndexError, KeyError, ValueError, AttributeError, struct.error) as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file.path}: no valid SentencePiece model ({reason})") from None
-    if specs[_DENORMALIZER].get(2):
-        file.refuse("denormalizer_spec.precompiled_charsmap", "some", "none")
-    return pieces, specs[_TRAINER], specs[_NORMALIZER]
+    return pieces, specs[_TRAINER], specs[_NORMALIZER], specs[_DENORMALIZER]
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
