@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import json
 import os
 import re
@@ -22,15 +23,17 @@ from bpetite._unicode import bytes_without_nfc, nfc, nfc_chunks
 
 _READ_BYTES = 1 << 16
 _ENCODE_CHARACTERS = 1 << 16
-_BEGINNING_BYTES = 1 << 16
+BEGINNING_BYTES = 1 << 16
+"""The bytes of a file that tell what it is."""
+
 _MAX_PATH_CHARACTERS = 4096
 
 
 class CorpusWarning(UserWarning):
     """A corpus is probably a mistake.
 
-    Its documents are names of files, its text is JSON Lines, or it has too few pairs for the
-    vocabulary.
+    Its documents are names of files, its text is JSON Lines, CSV or TSV, or it has too few pairs
+    for the vocabulary.
     """
 
 
@@ -133,8 +136,10 @@ class TextCorpus:
                 continue
             text = self._text_of(name, document)
             if number == 0:
+                if not isinstance(document, str):
+                    check_document(name, text[:BEGINNING_BYTES].encode())
                 _warn_of_path(name, text)
-                warn_of_json_lines(name, text[:_BEGINNING_BYTES].encode("utf-8", "replace"))
+                warn_of_fields(name, text[:BEGINNING_BYTES].encode("utf-8", "replace"))
             yield name, text
 
     def _text_of(self, name: str, document: Document) -> str:
@@ -180,7 +185,8 @@ class TextCorpus:
                         f"{name} must be open in binary mode, but it reads {type(data).__name__}"
                     )
                 if is_first:
-                    warn_of_json_lines(name, data)
+                    check_document(name, data)
+                    warn_of_fields(name, data)
                     is_first = False
                 self.bytes_read += len(data)
                 yield data
@@ -431,13 +437,50 @@ def _warn_of_path(name: str, text: str) -> None:
         )
 
 
-def warn_of_json_lines(name: str, beginning: bytes) -> None:
-    """Warn if a text is JSON Lines: training would learn the syntax of JSON."""
+def warn_of_fields(name: str, beginning: bytes) -> None:
+    """Warn if a text has fields: training would learn the syntax of JSON, or names of columns."""
     if is_json_line(beginning):
         warn(
             f"{name} looks like JSON Lines, but is read as text; to read a field of each line, "
             f'use bpetite.corpora.Corpus(..., format="jsonl"), or --input-format jsonl'
         )
+    elif kind := _table_of(name, beginning):
+        warn(
+            f"{name} looks like {kind}, but is read as text; to read a column, write it as JSON "
+            "Lines or Parquet, or pass its texts"
+        )
+
+
+def _table_of(name: str, beginning: bytes) -> str:
+    r"""Return "CSV" or "TSV" if the file's name says so, or its lines; else nothing.
+
+    >>> _table_of("a.csv.gz", b""), _table_of("-", b"id\ttext\n1\tthe hen\n")
+    ('CSV', 'TSV')
+    >>> _table_of("-", b"Apples, pears\nplums, figs\n")
+    ''
+
+    The lines say so if the first names columns, and all others have as many fields.
+    """
+    if suffix := re.search(r"\.(csv|tsv)(\.\w+)?$", name, re.IGNORECASE):
+        return suffix[1].upper()
+    text = beginning.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    names = re.match(_COLUMN_NAMES, text)
+    if names is None:
+        return ""
+    delimiter = names["delimiter"]
+    rows = [*csv.reader(text.splitlines(keepends=True), delimiter=delimiter)]
+    if len(beginning) >= BEGINNING_BYTES:
+        rows.pop()  # it may be cut
+    if len(rows) < 2 or {*map(len, filter(None, rows))} != {len(rows[0])}:
+        return ""
+    return "CSV" if delimiter == "," else "TSV"
+
+
+_COLUMN_NAME = r'"?[^\W\d][\w .-]{0,60}"?'
+_COLUMN_NAMES = (
+    rf"{_COLUMN_NAME}(?P<delimiter>[,\t]){_COLUMN_NAME}((?P=delimiter){_COLUMN_NAME})*\r?\n"
+)
+"""The first line of a table. After a comma, prose has a space."""
 
 
 def is_json_line(beginning: bytes) -> bool:
@@ -466,6 +509,79 @@ def warn(message: str) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, CorpusWarning, stacklevel=level)
+
+
+# Containers
+
+_UNPACK = "unpack it"
+_DECOMPRESS = "decompress it, or compress it with zstd"
+_TAKE_TEXT = "give its texts, for example as JSON Lines"
+_NAME_FORMAT = "read it with bpetite.corpora.Corpus, with its format or its usual name"
+
+_CONTAINERS = (
+    (rb"\x1f\x8b", "gzip-compressed", "decompress it"),
+    (rb"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it"),
+    (rb"BZh[1-9](1AY|\x17rE)", "bzip2-compressed", _DECOMPRESS),
+    (rb"\xfd7zXZ\0", "xz-compressed", _DECOMPRESS),
+    (rb"\x5d\0\0.{2}\xff{8}", "lzma-compressed", _DECOMPRESS),
+    (rb"LZIP\x01", "lzip-compressed", _DECOMPRESS),
+    (rb"\x04\x22\x4d\x18", "lz4-compressed", _DECOMPRESS),
+    (rb"\xff\x06\0\0sNaPpY", "snappy-compressed", _DECOMPRESS),
+    (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "zip-compressed", _DECOMPRESS),
+    (rb"7z\xbc\xaf\x27\x1c", "7z-compressed", _DECOMPRESS),
+    (rb"Rar!\x1a\x07", "a rar archive", _UNPACK),
+    (rb"MSCF\0{4}", "a cabinet archive", _UNPACK),
+    (rb"!<arch>\n", "an ar archive", _UNPACK),
+    (rb"07070[127][0-9A-Fa-f]{104}", "a cpio archive", _UNPACK),
+    (rb"WARC/\d+\.\d+\r?\n[\w-]+:", "a WARC archive", _TAKE_TEXT),
+    (rb"...[\0-\x05]\0{4}\{", "a file of safetensors", _TAKE_TEXT),
+    (rb"\x93NUMPY", "an array of numpy", _TAKE_TEXT),
+    (rb"\x80[\x02-\x05]", "a pickle", _TAKE_TEXT),
+    (rb"\([ldt]p0\n|[]}]q\0|c[\w.]+\n\w+\n(p0\n|q\0)", "a pickle", _TAKE_TEXT),
+    (rb"SQLite format 3\0", "an SQLite database", _TAKE_TEXT),
+    (rb"\x89HDF\r\n\x1a\n", "an HDF5 file", _TAKE_TEXT),
+    (rb"Obj\x01", "an Avro file", _TAKE_TEXT),
+    (rb"GGUF[\x01-\xff]\0{3}", "a GGUF file", _TAKE_TEXT),
+    (rb"%PDF-\d\.\d\s*[\r\n]", "a PDF", _TAKE_TEXT),
+    (rb"PAR1\x15", "a Parquet file", _NAME_FORMAT),
+    (rb"ARROW1\0\0|\xff{4}.{3}\0", "an Arrow file", _NAME_FORMAT),
+    (rb"\0{16,}\Z", "only NUL bytes", "restore it from its source"),
+)
+"""How each kind begins, as a regular expression, its name, and what to do."""
+
+
+def container_of(beginning: bytes) -> tuple[str, str] | None:
+    r"""Return what a file is that is no text, by its beginning, and what to do; else None.
+
+    >>> container_of(b"BZh91AY&SY"), container_of(b"BZh is a prefix\0")
+    (('bzip2-compressed', 'decompress it, or compress it with zstd'), None)
+    """
+    for pattern, kind, remedy in _CONTAINERS:
+        if re.match(pattern, beginning, re.DOTALL):
+            return kind, remedy
+    header = beginning[:512]
+    return ("a tar archive", _UNPACK) if b"\0" in header and _is_tar(header) else None
+
+
+def _is_tar(header: bytes) -> bool:
+    """Return whether a block has the checksum of a header of tar, which no text has by chance."""
+    import tarfile  # takes milliseconds
+
+    try:
+        tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+def check_document(name: str, beginning: bytes) -> None:
+    """Raise ValueError if a file or a buffer with this beginning is a container, not a text."""
+    if container := container_of(beginning):
+        kind, remedy = container
+        raise ValueError(f"{name} is {kind}; {remedy}")
+
+
+# Decoding
 
 
 def _decoded(name: str, chunks: Iterable[bytes]) -> Iterator[str]:

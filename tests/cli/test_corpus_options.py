@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,32 @@ def test_wrong_options_are_one_line(options: list[str], reason: str) -> None:
     result = in_process(*COUNT, "a.txt", *options)
     assert (result.code, len(result.err)) == (1, 1)
     assert reason in result.err[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--vocab-size", "256", "--output", "new.json"),
+        ("count-pieces", "--output", "new.counts"),
+        ("tokenize", "--model", "model.json", "--format", "llmc", "--output", "new"),
+        ("count", "--model", "model.json"),
+        ("encode", "--model", "model.json"),
+        ("chunk", "--model", "model.json", "--max-tokens", "9"),
+        ("truncate", "--model", "model.json", "--max-tokens", "9"),
+        ("truncate", "--model", "model.json", "--max-tokens", "9", "--keep", "end"),
+        ("inspect", "--model", "model.json"),
+        ("compare", "model.json", "model.json"),
+        ("check", "--against", "model.json", "model.json"),
+        ("report", "model.json"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_verb_reads_an_archive(arguments: tuple[str, ...], folder: Path) -> None:
+    name = "a.txt"
+    with tarfile.open(folder / name, "w") as archive:
+        archive.add(folder / "model.json")
+    result = in_process(*arguments, name)
+    assert result.code == 1
+    assert result.err[-1].endswith(
+        ("a.txt is a tar archive (unpack it)", "a tar archive; unpack it")
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import json
 import os
 import pickle
 import re
+import sqlite3
 import struct
+import tarfile
 import time
 import tracemalloc
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +38,7 @@ from support.engines import quick_once
 from support.examples import slow_except
 from support.programs import output_of, posix_only
 
+from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._inputs import columns
 from bpetite.corpora._inputs.source import BLOCK_BYTES
@@ -328,6 +334,125 @@ def test_a_name_that_its_content_contradicts_is_an_error(
     assert error_of(tmp_path / name).startswith(f"{name} is {reason}")
 
 
+def tar(format: int) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=format) as archive:
+        member = tarfile.TarInfo("a.txt")
+        member.size = 7
+        archive.addfile(member, io.BytesIO(b"the hen"))
+    return file.getvalue()
+
+
+def zip_() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.txt", "the hen")
+    return file.getvalue()
+
+
+def sqlite() -> bytes:
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE texts (text TEXT)")
+        return database.serialize()
+
+
+TAR = tar(tarfile.USTAR_FORMAT)
+OLD_TAR = TAR[:148] + b"000000\0 " + b"0" + TAR[157:257] + bytes(8) + TAR[265:]
+OLD_TAR = (
+    OLD_TAR[:148]
+    + b"%06o\0 " % sum(OLD_TAR[:512].replace(b"000000\0 ", b" " * 8, 1))
+    + OLD_TAR[156:]
+)
+SAFETENSORS = json.dumps({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+
+CONTAINERS = {
+    "tar": ("a tar archive", TAR),
+    "tar of GNU": ("a tar archive", tar(tarfile.GNU_FORMAT)),
+    "tar of POSIX": ("a tar archive", tar(tarfile.PAX_FORMAT)),
+    "tar without a magic number": ("a tar archive", OLD_TAR),
+    "ar": ("an ar archive", b"!<arch>\na.txt/          0     0     0     644  "),
+    "cpio": ("a cpio archive", b"070701" + b"0" * 104 + b"a.txt\0"),
+    "zip": ("zip-compressed", zip_()),
+    "empty zip": ("zip-compressed", b"PK\5\6" + bytes(18)),
+    "bzip2": ("bzip2-compressed", bz2.compress(b"the hen")),
+    "WARC": ("a WARC archive", b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n"),
+    "safetensors": (
+        "a file of safetensors",
+        struct.pack("<Q", len(SAFETENSORS)) + SAFETENSORS + b"a",
+    ),
+    "npy": ("an array of numpy", b"\x93NUMPY\1\0v\0{'descr': '|u1'}"),
+    **{
+        f"pickle {protocol} of {type(each).__name__}": (
+            "a pickle",
+            pickle.dumps(each, protocol),
+        )
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+        for each in (["the hen"], {"text": "the hen"})
+    },
+    "SQLite": ("an SQLite database", sqlite()),
+    "NULs": ("only NUL bytes", bytes(1000)),
+    "many NULs": ("only NUL bytes", bytes(1 << 17)),
+    "Parquet": ("a Parquet file", parquet(TEXTS)),
+    "Arrow": ("an Arrow file", arrow(TEXTS)),
+}
+
+
+@pytest.mark.parametrize(("kind", "data"), CONTAINERS.values(), ids=CONTAINERS)
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.zst", "a.jsonl"])
+def test_a_container_is_no_document(kind: str, data: bytes, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(COMPRESSIONS[path.suffix](data) if path.suffix in COMPRESSIONS else data)
+    assert error_of(path).startswith(f"{name} is {kind} (")
+    assert error_of(path, format="lines").startswith(f"{name} is {kind} (")
+    assert [*skipped(path)[0]] == []
+    if path.suffix == ".txt":
+        corpora: list[Any] = [path, ["a", path], io.BytesIO(data)]
+        for corpus in corpora:
+            with pytest.raises(ValueError, match=f" is {kind}; "):
+                Tokenizer.train(corpus, 256)
+
+
+def test_an_archive_in_two_compressions_is_no_document(tmp_path: Path) -> None:
+    (tmp_path / "a.tar.gz").write_bytes(gz(gz(TAR)))
+    assert error_of(tmp_path / "a.tar.gz") == "a.tar.gz is gzip-compressed (decompress it)"
+
+
+def test_an_archive_is_not_divided(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TAR)
+    with pytest.raises(BadDocumentError, match="a tar archive"):
+        Corpus(tmp_path / "a.txt", format="lines").parts(1000)
+    (part,) = Corpus(tmp_path / "a.txt", format="lines", on_bad="skip").parts(1000)
+    assert ([*part], part.report.bad) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PK is a prefix",
+        "BZh is a prefix",
+        "PAR1 is a course",
+        "SQLite format 3 is a format",
+        "WARC/1.0 is a format",
+        "%PDF-1.4 is a format",
+        "!<arch> begins an archive",
+        "ustar\0",
+        "a" * 257 + "ustar\0" + "00" + "b" * 300,
+        "a" * 257 + "ustar" + "b" * 300,
+        "\0",
+        "\0the hen",
+        "the\0hen" * 100,
+        "\0" * 600 + "the hen",
+        "0707070707",
+        "(the list)",
+        "N.",
+    ],
+)
+def test_a_text_that_mentions_a_container_is_a_document(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert [*Corpus(tmp_path / "a.txt")] == [text]
+    Tokenizer.train(tmp_path / "a.txt", 256)
+
+
 def test_memory_is_bounded_for_a_file_of_one_repeated_byte(tmp_path: Path) -> None:
     """A few kilobytes of Zstandard may hold gigabytes: blocks are bounded after decompression."""
     (tmp_path / "a.txt.zst").write_bytes(zstandard.compress(b" " * (1 << 24)))
@@ -390,6 +515,7 @@ def test_no_byte_of_a_footer_of_parquet_ends_the_process(tmp_path: Path) -> None
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"number": [1, 2], "text": ["a", "b"]}), path)
     program = f"""
+from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 path = {os.fspath(path)!r}
 data = open(path, "rb").read()
@@ -519,6 +645,7 @@ def test_arrow_dictionary_with_too_few_indices_is_corrupt(is_file: bool, tmp_pat
     assert data.count(rows) >= 2  # of the batch and of its column
     path.write_bytes(data.replace(rows, struct.pack("<q", 1 << 31)))
     program = f"""
+from bpetite import Tokenizer
 from bpetite.corpora import BadDocumentError, Corpus
 try:
     list(Corpus({os.fspath(path)!r}))

@@ -174,6 +174,41 @@ def test_a_file_of_json_lines_gives_a_warning(tmp_path: Path) -> None:
         assert len(list(Corpus(path, format="text"))) == 1
 
 
+TABLES = {"CSV": 'id,text\n1,the hen\n2,"a, b\nc"\n', "TSV": "id\ttext\r\n1\tthe hen\r\n"}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.csv", "a.tsv.gz"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_read_as_text_gives_a_warning(kind: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    text = TABLES[kind]
+    data = text.encode()
+    path.write_bytes(COMPRESSIONS[".gz"](data) if name.endswith(".gz") else data)
+    seen = {"a.csv": "CSV", "a.tsv.gz": "TSV"}.get(name, kind)
+    with pytest.warns(CorpusWarning, match=rf"{name} looks like {seen}, but is read as text"):
+        assert [*Corpus(path)] == [text]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CorpusWarning)
+        assert [*Corpus(path, format="text")] == [text]
+    (message,) = warnings_of(text)
+    assert message.startswith(f"document 0 of the corpus looks like {kind}, but is read as text")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,text",
+        "Apples, pears\nplums, figs\n",
+        "Dear Sam,\nthe hen, the cat\n",
+        "red,green\nThen the hen, the cat, and others.\n",
+        "import a,b\n",
+        "1,2\n3,4\n",
+    ],
+)
+def test_prose_with_commas_gives_no_warning(text: str) -> None:
+    assert warnings_of(text) == []
+
+
 def test_training_that_stops_early_gives_one_warning() -> None:
     expected = ["stopped at 257 of 300 ids: no pair is left to merge"]
     assert warnings_of("ab ab", 300)[:1] == ["stopped at 258 of 300 ids: no pair is left to merge"]

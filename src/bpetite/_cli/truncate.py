@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bpetite import Tokenizer
 from bpetite._cli import common
-from bpetite._corpus import utf8_fault
+from bpetite._corpus import check_document, utf8_fault
 
 HELP = """cut a text to a budget of tokens
 
@@ -90,6 +90,8 @@ def _beginning(
             text, options.max_tokens, allowed_special=options.allowed_special
         )
         data = file.read(size)
+        if not text:
+            check_document(common.shown(name), data)
         try:
             text += decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:

@@ -8,15 +8,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from bpetite._corpus import is_json_line, warn_of_json_lines
+from bpetite._corpus import BEGINNING_BYTES, container_of, is_json_line, warn_of_fields
 from bpetite.corpora._found import DataError, Found, bad_file, shown
 from bpetite.corpora._inputs import FORMATS_BY_SUFFIX, LINE_FORMATS, READERS, SPANS, arrow, parquet
 from bpetite.corpora._inputs.compression import Compression
 from bpetite.corpora._inputs.jsonl import first_byte, lines_before
 from bpetite.corpora._inputs.settings import Format, ReadSettings, Span
 from bpetite.corpora._inputs.source import InputFile, compression_by_name, without_suffix
-
-_PEEK_BYTES = 1 << 16
 
 _MAX_WAITING = 2
 
@@ -46,12 +44,21 @@ def format_by_name(path: str) -> Format | None:
 
 def _format_by_content(source: InputFile) -> Format:
     """Return the format of an open file: text, unless it begins like another."""
-    beginning = source.peek(_PEEK_BYTES)
+    beginning = source.peek(BEGINNING_BYTES)
     if beginning.startswith(parquet.MAGIC):
         return "parquet"
     if beginning.startswith((arrow.FILE_MAGIC, arrow.STREAM_MAGIC)):
         return "arrow"
     return "jsonl" if is_json_line(beginning) else "text"
+
+
+def _check_documents(source: InputFile, format: Format) -> None:
+    """Raise DataError if a file of text or JSON is a container, whatever its name says."""
+    if format in ("parquet", "arrow"):
+        return
+    if container := container_of(source.peek(BEGINNING_BYTES)):
+        kind, remedy = container
+        raise DataError(kind, detail=remedy)
 
 
 def looked_into(path: str, format: Format | None) -> tuple[Format | None, Compression | None]:
@@ -75,7 +82,11 @@ def spans(
 ) -> list[Span]:
     """Return the spans of a regular file without compression; one if it cannot be divided."""
     divide = SPANS.get(format)
-    return [Span(path)] if divide is None else divide(path, size, settings, part_bytes)
+    if divide is None:
+        return [Span(path)]
+    with InputFile(path) as source:
+        _check_documents(source, format)
+    return divide(path, size, settings, part_bytes)
 
 
 def rows_before(
@@ -100,10 +111,12 @@ def read(
             format = formats.get(span.path)
             start = first_byte(span) if format in LINE_FORMATS else 0
             with InputFile(span.path, start) as source:
-                reader = READERS[format or _format_by_content(source)]
+                format = format or _format_by_content(source)
+                if start == 0:
+                    _check_documents(source, format)
                 if format == "text" and settings.format is None:
-                    warn_of_json_lines(shown(span.path), source.peek(_PEEK_BYTES))
-                for found in reader(source, span, settings):
+                    warn_of_fields(shown(span.path), source.peek(BEGINNING_BYTES))
+                for found in READERS[format](source, span, settings):
                     read_bytes = source.stored_bytes
                     yield ReadItem(found, number, before + read_bytes)
         except MemoryError as error:
