@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import weakref
+from array import array
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from inspect import signature
 from mmap import mmap
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,9 +22,10 @@ from hypothesis import strategies as st
 from support import reference
 from support.vocabularies import vocabulary
 
-from bpetite import Tokenizer, _encoder
+from bpetite import DecodeStreamBatch, PieceCounts, Tokenizer, _encoder, corpora
 from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._vocabulary import Vocabulary
+from bpetite.analysis import report
 
 A, END = "<|a|>", "<|endoftext|>"
 
@@ -354,14 +358,171 @@ def test_values_that_are_no_ids_are_refused(
     assert str(caught.value) == f"ids must be an iterable of int, got {name}"
 
 
-@pytest.mark.parametrize("function", [Tokenizer.decode, Tokenizer.decode_bytes])
-@pytest.mark.parametrize("ids", [{97}, frozenset([97]), {97: 98}, MappingProxyType({97: 98})])
-def test_ids_without_an_order_are_refused(
-    function: Callable[[Tokenizer, Any], object], ids: Any
+def frame_of(items: Any) -> Any:
+    return pytest.importorskip("pandas").DataFrame({"text": items})
+
+
+def series_of(items: Any) -> Any:
+    return pytest.importorskip("pandas").Series(items)
+
+
+ID_FUNCTIONS: dict[str, Callable[[Any], object]] = {
+    "decode": SMALL.decode,
+    "decode_bytes": SMALL.decode_bytes,
+    "decode_with_offsets": SMALL.decode_with_offsets,
+    "decode_batch": lambda ids: SMALL.decode_batch([ids]),
+    "first_noncanonical": SMALL.first_noncanonical,
+    "extend_ids": lambda ids: SMALL.extend_ids(ids, " b"),
+    "prompt_ids": lambda ids: SMALL.decode_stream(ids).step(98),
+    "step": lambda ids: SMALL.decode_stream().step(ids),
+    "stream": lambda ids: [*SMALL.stream(ids)],
+    "stop_ids": lambda ids: SMALL.decode_stream(stop_ids=ids).step(97),
+}
+
+TEXT_FUNCTIONS: dict[str, Callable[[Any], object]] = {
+    "encode_batch": SMALL.encode_batch,
+    "encode_parts": SMALL.encode_parts,
+    "extend_ids": lambda texts: SMALL.extend_ids([], texts),
+    "train": lambda texts: Tokenizer.train(texts, 256).n_vocab,
+    "from_corpus": PieceCounts.from_corpus,
+    "encode": lambda texts: [ids.tolist() for ids, *_ in corpora.encode(SMALL, texts)],
+    "count": lambda texts: corpora.count(SMALL, texts),
+}
+
+
+class Index:
+    """An integer as torch has them."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __index__(self) -> int:
+        return self._value
+
+
+@pytest.mark.parametrize("function", ID_FUNCTIONS.values(), ids=ID_FUNCTIONS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tuple,
+        partial(array, "I"),
+        *(partial(np.array, dtype=dtype) for dtype in ("u1", "i2", ">i4", "u8", "O")),
+        series_of,
+        lambda ids: pytest.importorskip("pandas").Series(ids, index=["keys", "columns", 0]),
+        lambda ids: pytest.importorskip("polars").Series(ids),
+        lambda ids: pytest.importorskip("pyarrow").array(ids),
+        lambda ids: pytest.importorskip("pyarrow").chunked_array([ids]),
+        lambda ids: [*map(Index, ids)],
+        deque,
+    ],
+)
+def test_ids_come_in_any_sequence(function: Callable[[Any], object], kind: Any) -> None:
+    ids = [97, 98, 32]
+    assert function(kind(ids)) == function(ids)
+
+
+@pytest.mark.parametrize("function", ID_FUNCTIONS.values(), ids=ID_FUNCTIONS)
+@pytest.mark.parametrize("kind", [set, frozenset, dict.fromkeys, Counter, frame_of])
+def test_ids_without_an_order_are_refused(function: Callable[[Any], object], kind: Any) -> None:
+    ids = kind([97])
+    if function is ID_FUNCTIONS["stop_ids"] and isinstance(ids, (set, frozenset)):
+        assert function(ids) == function([97])
+        return
+    with pytest.raises(TypeError, match=r"^(stop_)?(prompt_)?ids.* must .* got .*; give "):
+        function(ids)
+
+
+@pytest.mark.parametrize("function", TEXT_FUNCTIONS.values(), ids=TEXT_FUNCTIONS)
+@pytest.mark.parametrize(
+    ("texts", "fault"),
+    [
+        (lambda: {"the hen"}, "must have an order, got set; give a list"),
+        (lambda: frozenset(["the hen"]), "must have an order, got frozenset; give a list"),
+        (lambda: Counter(["the hen"]), "got Counter; give a list of its values"),
+        (lambda: frame_of(["the hen"]), "got DataFrame; give one of its columns"),
+        (lambda: pytest.importorskip("polars").DataFrame({"a": ["b"]}), "give one of its columns"),
+        (lambda: pytest.importorskip("pyarrow").table({"a": ["b"]}), "give one of its columns"),
+    ],
+    ids=["set", "frozenset", "Counter", "pandas", "polars", "pyarrow"],
+)
+def test_texts_without_an_order_are_refused(
+    function: Callable[[Any], object], texts: Callable[[], Any], fault: str
 ) -> None:
-    with pytest.raises(TypeError) as caught:
-        function(SMALL, ids)
-    assert str(caught.value) == f"ids must have an order, got {type(ids).__name__}"
+    given = texts()
+    if function is TEXT_FUNCTIONS["train"] and isinstance(given, Counter):
+        return  # a mapping is a mixture
+    with pytest.raises(TypeError, match=re.escape(fault)):
+        function(given)
+
+
+@pytest.mark.parametrize("function", TEXT_FUNCTIONS.values(), ids=TEXT_FUNCTIONS)
+def test_texts_come_in_a_column(function: Callable[[Any], object]) -> None:
+    assert function(series_of(["the hen", " a"])) == function(["the hen", " a"])
+
+
+@pytest.mark.parametrize("function", TEXT_FUNCTIONS.values(), ids=TEXT_FUNCTIONS)
+@pytest.mark.parametrize("missing", [np.nan, "NA"])
+def test_a_null_of_a_column_is_called_null(function: Callable[[Any], object], missing: Any) -> None:
+    null = pytest.importorskip("pandas").NA if missing == "NA" else missing
+    with pytest.raises(TypeError, match="got null ") as caught:
+        function(["a", null])
+    assert " 1" in "".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+NUMBER_FUNCTIONS: dict[str, Callable[[Any], object]] = {
+    "vocab_size": lambda n: Tokenizer.train("ab", n).n_vocab,
+    "max_tokens": lambda n: SMALL.decode_stream(max_tokens=n).step([97] * 300),
+    "min_tokens": lambda n: SMALL.decode_stream(min_tokens=n, stop_ids=97).step([97] * 300),
+    "max_stop_bytes": lambda n: SMALL.decode_stream(max_stop_bytes=n).step(97),
+    "batch": lambda n: DecodeStreamBatch(SMALL, max_tokens=n).add("a").step([97] * 300),
+    "step": lambda n: SMALL.decode_stream().step(n),
+    "chunks": lambda n: [*SMALL.chunks("a b c", n)],
+    "truncate": lambda n: SMALL.truncate("a b c", n),
+    "fits": lambda n: SMALL.fits("a b c", n),
+    "threads": lambda n: SMALL.encode_batch(["a"], threads=n),
+    "weight": lambda n: repr(PieceCounts.from_items([("ab", 1)]) * n),
+    "count": lambda n: repr(PieceCounts.from_items([("ab", n)])),
+    "parts": lambda n: corpora.Corpus(__file__, format="lines").parts(n)[0].spans[0].end,
+    "next_merges": lambda n: report({"a": SMALL}, {"a": "ab ab"}, next_merges=n),
+    "next_bytes": lambda n: report({"a": SMALL}, {"a": "ab ab"}, next_bytes=n),
+}
+
+
+@pytest.mark.parametrize("function", NUMBER_FUNCTIONS.values(), ids=NUMBER_FUNCTIONS)
+@pytest.mark.parametrize("kind", [np.uint16, np.int64, Index])
+def test_numbers_are_integers_of_any_type(function: Callable[[Any], object], kind: Any) -> None:
+    assert function(kind(256)) == function(256)
+
+
+@pytest.mark.parametrize("function", NUMBER_FUNCTIONS.values(), ids=NUMBER_FUNCTIONS)
+@pytest.mark.parametrize("value", [True, 256.0, "256"])
+def test_other_numbers_are_refused(function: Callable[[Any], object], value: Any) -> None:
+    with pytest.raises(TypeError):
+        function(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "ours"),
+    [
+        (SMALL.decode_stream, "stop_token_ids", "stop_ids"),
+        (SMALL.decode_stream, "include_stop_str_in_output", "include_stop"),
+        (SMALL.decode_stream, "stop_strings", "stop"),
+        (partial(SMALL.stream, [97]), "stop_token_ids", "stop_ids"),
+        (partial(DecodeStreamBatch, SMALL), "stop_strings", "stop"),
+        (partial(SMALL.truncate, "a b", 1), "side", "keep"),
+    ],
+)
+def test_a_name_of_another_library_is_refused_with_ours(call: Any, name: str, ours: str) -> None:
+    fault = f"got an unexpected keyword argument '{name}'; here it is called {ours}"
+    with pytest.raises(TypeError, match=re.escape(fault) + "$"):
+        call(**{name: 1})
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'other'$"):
+        call(other=1)
+
+
+def test_truncate_shows_its_arguments() -> None:
+    names = [*signature(Tokenizer.truncate).parameters]
+    assert names[1:4] == ["text", "max_tokens", "keep"]
 
 
 def test_a_strict_error_names_replace() -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import wraps
+from inspect import signature
 from mmap import mmap
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypedDict
+from operator import countOf
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypedDict, TypeVar
 
+from bpetite._decoder import as_list
 from bpetite._merge_rules import Forbidden
 from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_sizes
 
@@ -79,7 +83,7 @@ def view_of(text: object) -> memoryview:
     try:
         view = memoryview(text)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"text must be a str or bytes-like, got {type(text).__name__}") from None
+        raise TypeError(f"text must be a str or bytes-like, got {kind_of(text)}") from None
     if view.itemsize != 1:
         fault = f"with items of {view.itemsize} bytes"
     elif view.ndim != 1:
@@ -90,6 +94,17 @@ def view_of(text: object) -> memoryview:
         return view
     view.release()
     raise TypeError(f"text must be contiguous bytes, got {type(text).__name__} {fault}")
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's type for an error; a column of pandas has nulls of any type.
+
+    >>> kind_of(5), kind_of(float("nan"))
+    ('int', 'null (float)')
+    """
+    name = type(value).__name__
+    is_nan = isinstance(value, float) and value != value
+    return f"null ({name})" if is_nan or name in ("NAType", "NaTType") else name
 
 
 def raise_in_whole(text: str, error: UnicodeEncodeError) -> NoReturn:
@@ -103,8 +118,10 @@ def raise_in_whole(text: str, error: UnicodeEncodeError) -> NoReturn:
 
 def check_texts(texts: Iterable[Text]) -> list[Text]:
     """Return the texts of a batch. A single text is refused: its items would count as texts."""
-    if isinstance(texts, Text) or not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
+    if type(texts) is not list:
+        if isinstance(texts, (memoryview, mmap)):
+            raise TypeError(f"texts must be an iterable of texts, got {type(texts).__name__}")
+        check_iterable(texts, "texts", "texts")
     return list(texts)
 
 
@@ -125,7 +142,10 @@ def segments_of(text: Text | Iterable[str]) -> list[str] | None:
     """
     if isinstance(text, (list, tuple)):
         return [*text]
-    if isinstance(text, Text) or not isinstance(text, Iterable):
+    if isinstance(text, Text):
+        return None
+    check_order(text, "text", "segments")
+    if not isinstance(text, Iterable):
         return None  # whatever is neither is refused as a text
     try:
         memoryview(text)  # type: ignore[arg-type]
@@ -139,7 +159,7 @@ def raise_in_part(parts: Iterable[str]) -> None:
     for number, part in enumerate(parts):
         try:
             if not isinstance(part, str):
-                raise TypeError(f"a part must be a str, got {type(part).__name__}")
+                raise TypeError(f"a part must be a str, got {kind_of(part)}")
             part.encode("utf-8")
         except (TypeError, UnicodeEncodeError) as error:
             error.add_note(f"in part {number}")
@@ -218,18 +238,44 @@ def check_errors(errors: object) -> None:
 
 def check_ids(ids: object) -> None:
     """Raise TypeError unless `ids` is an iterable whose items have an order."""
-    if isinstance(ids, (list, tuple)):
-        return
     check_iterable(ids, "ids", "int")
-    # Faster than the ABCs of sets and mappings.
-    if isinstance(ids, (set, frozenset)) or hasattr(ids, "keys"):
-        raise TypeError(f"ids must have an order, got {type(ids).__name__}")
+
+
+def ids_of(ids: Iterable[int], name: str = "ids") -> list[int]:
+    """Return ids as a list of plain ints. Raises TypeError as `check_ids` does."""
+    check_iterable(ids, name, "int")
+    plain = as_list(ids)
+    return plain if countOf(map(type, plain), int) == len(plain) else [*map(as_id, plain)]
 
 
 def check_iterable(values: object, name: str, items: str) -> None:
-    """Raise TypeError for a value that is not iterable, and for a text: its items would count."""
+    """Raise TypeError for a value that is no iterable of items in an order.
+
+    Texts, tables, mappings and sets are iterable, but their characters, names of columns, keys and
+    unordered items would count.
+    """
+    if isinstance(values, (list, tuple)):
+        return
+    check_order(values, name, items)
     if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be an iterable of {items}, got {type(values).__name__}")
+
+
+def check_order(values: object, name: str, items: str) -> None:
+    """Raise TypeError for a table, a mapping or a set; say what to give instead."""
+    kind = type(values)
+    if hasattr(kind, "columns") or hasattr(kind, "column_names"):
+        raise TypeError(
+            f"{name} must be an iterable of {items}, got {kind.__name__}; give one of its columns"
+        )
+    # Faster than the ABCs. A Series of pandas has keys too, which are its index.
+    if hasattr(kind, "keys") and not hasattr(kind, "dtype"):
+        remedy = "give a list of its values"
+    elif isinstance(values, (set, frozenset)):
+        remedy = "give a list"
+    else:
+        return
+    raise TypeError(f"{name} must have an order, got {kind.__name__}; {remedy}")
 
 
 def check_counts(
@@ -245,7 +291,7 @@ def check_counts(
         counts = dict(enumerate(counts))
     checked: dict[int, int] = {}
     for given_id, given_count in counts.items():
-        id, count = as_id(given_id), _integer(given_count, "a count must be an integer")
+        id, count = as_id(given_id), as_integer(given_count, "a count must be an integer")
         if count < 0:
             raise ValueError(f"the count of the id {id} must be at least 0, got {count}")
         if count:
@@ -352,7 +398,7 @@ def _ids_of(vocabulary: Vocabulary, token: str | int | None, name: str) -> tuple
         if token not in special_tokens:
             raise _unknown_special(f"{name} is {token!r}", special_tokens)
         return (special_tokens[token],)
-    id = _integer(token, f"{name} must be a special literal, an id or None")
+    id = as_integer(token, f"{name} must be a special literal, an id or None")
     if id not in special_tokens.values() and id not in vocabulary.tokens.bytes_of:
         raise ValueError(f"{name} is {id}, which is not an id of this vocabulary")
     return (id,)
@@ -435,7 +481,7 @@ def check_new_special_tokens(
 
 def check_multiple(multiple: object) -> int:
     """Return the number that `n_vocab` becomes a multiple of."""
-    number = _integer(multiple, "pad_to_multiple_of must be an integer")
+    number = as_integer(multiple, "pad_to_multiple_of must be an integer")
     if not 1 <= number <= _MAX_MULTIPLE:
         raise ValueError(f"pad_to_multiple_of must be from 1 to {_MAX_MULTIPLE}, got {number}")
     return number
@@ -455,7 +501,7 @@ def check_threads(threads: int | None) -> int:
         # Linux alone has `sched_getaffinity`.
         usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
         return min(len(usable) or os.cpu_count() or 1, _MAX_THREADS)
-    count = _integer(threads, "threads must be an integer or None")
+    count = as_integer(threads, "threads must be an integer or None")
     if count < 1:
         raise ValueError(f"threads must be at least 1, got {count}")
     return min(count, _MAX_THREADS)
@@ -463,7 +509,7 @@ def check_threads(threads: int | None) -> int:
 
 def check_at_least(lowest: int, value: object, name: str) -> int:
     """Return a number as an int. Raises TypeError or ValueError unless it is high enough."""
-    number = _integer(value, f"{name} must be an integer")
+    number = as_integer(value, f"{name} must be an integer")
     if number < lowest:
         raise ValueError(f"{name} must be at least {lowest}, got {number}")
     return number
@@ -482,7 +528,7 @@ def check_budget(lowest: int, max_tokens: object, frame_size: int) -> int:
 
 def check_overlap(overlap: object, max_tokens: int) -> int:
     """Return the overlap of chunks as an int. Raises TypeError or ValueError if it does not fit."""
-    number = _integer(overlap, "overlap must be an integer")
+    number = as_integer(overlap, "overlap must be an integer")
     if not 0 <= number < max_tokens:
         raise ValueError(
             f"overlap must be from 0 to {max_tokens - 1}, below max_tokens, got {number}"
@@ -491,7 +537,7 @@ def check_overlap(overlap: object, max_tokens: int) -> int:
 
 
 def check_vocab_size(vocab_size: object) -> int:
-    size = _integer(vocab_size, "vocab_size must be an integer")
+    size = as_integer(vocab_size, "vocab_size must be an integer")
     if size < BYTE_COUNT:
         raise ValueError(
             f"vocab_size must be at least {BYTE_COUNT}, one id for each byte, got {size}"
@@ -499,7 +545,7 @@ def check_vocab_size(vocab_size: object) -> int:
     return size
 
 
-def _integer(value: object, required: str) -> int:
+def as_integer(value: object, required: str) -> int:
     """Return an integer; for any other value, raise a TypeError that says what is required."""
     try:
         return as_id(value)
@@ -544,6 +590,48 @@ def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
             f"{vocabulary.n_vocab - 1}; use uint32"
         )
     return size
+
+
+# Names of other libraries
+
+_NAMES = {
+    "eos_token_id": "stop_ids",
+    "include_stop_str_in_output": "include_stop",
+    "max_completion_tokens": "max_tokens",
+    "max_new_tokens": "max_tokens",
+    "min_new_tokens": "min_tokens",
+    "side": "keep",
+    "stop_strings": "stop",
+    "stop_token_ids": "stop_ids",
+    "truncation_side": "keep",
+}
+"""Our name of an argument, by the name that vLLM, OpenAI or Hugging Face has for it."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def unknown_argument(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error of Python for an argument, with our name for it if it is a known one."""
+    ours = _NAMES.get(name)
+    hint = f"; here it is called {ours}" if ours is not None and ours in known else ""
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def names_arguments(method: Method) -> Method:
+    """Let a method that gets an unknown argument say our name for it."""
+    known = signature(method).parameters
+
+    @wraps(method)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except TypeError:
+            for name in kwargs:
+                if name not in known:
+                    raise unknown_argument(method.__qualname__, name, known) from None
+            raise
+
+    return named  # type: ignore[return-value]
 
 
 # What encoding takes

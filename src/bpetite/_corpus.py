@@ -18,6 +18,7 @@ from mmap import mmap
 from operator import gt
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+from bpetite._arguments import check_order, kind_of
 from bpetite._pretokenizer import BLOCK_CHARACTERS, chunks_of
 from bpetite._unicode import bytes_without_nfc, nfc, nfc_chunks
 
@@ -90,6 +91,7 @@ class TextCorpus:
     ) -> None:
         """`as_text`, if given, returns the text of a `str` or bytes, and repairs it."""
         documents: Any = (corpus,) if isinstance(corpus, str) or _is_file(corpus) else corpus
+        check_order(documents, "corpus", "documents")
         if isinstance(documents, (bytes, bytearray)) or not isinstance(documents, Iterable):
             raise TypeError(
                 f"corpus must be a str, a path, an open file or an iterable of documents, got "
@@ -150,7 +152,7 @@ class TextCorpus:
                 return self._as_text(document)
             return str(memoryview(document), "utf-8")  # type: ignore[arg-type]
         except TypeError:
-            kind = type(document).__name__
+            kind = kind_of(document)
             raise TypeError(
                 f"{name} must be a str, bytes, a path or an open file, got {kind}"
             ) from None

@@ -23,7 +23,6 @@ from bpetite._arguments import (
     Unit,
 )
 from bpetite._budget import PREFERRED_ENDS, Chunk
-from bpetite._decoder import as_list
 from bpetite._encoders import Encoders, encoded, framed, without_special
 from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array
@@ -602,6 +601,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         cutter = self._encoders.cutter(allowed_special, self._joiner.characters)
         return budget >= 0 and cutter.fits(string, budget)
 
+    @_arguments.names_arguments
     def truncate(
         self,
         text: Text,
@@ -784,7 +784,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         UTF-8. Raises KeyError and TypeError as `decode` does, and the errors of `encode` or
         `encode_parts`.
         """
-        _arguments.check_ids(ids)
+        ids = ids if type(ids) is list else _arguments.ids_of(ids)
         segments = _arguments.segments_of(text)
         if segments is None:
             string = _arguments.as_str(text)  # type: ignore[arg-type]
@@ -793,8 +793,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         _arguments.raise_in_part(segments)
         if apart:
             return self.encode_parts(segments, guard=guard)[0]
-        known: Any = ids if hasattr(ids, "__getitem__") else as_list(ids)
-        return self._extender(guard).ids_after(known, segments)
+        return self._extender(guard).ids_after(ids, segments)
 
     def _extender(self, guard: Iterable[str] | None) -> Extender:
         encoders, vocabulary = self._encoders, self._vocabulary
@@ -884,8 +883,7 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises the errors of `decode`.
         """
-        _arguments.check_ids(ids)
-        ids = as_list(ids)
+        ids = _arguments.ids_of(ids)
         text = self.decode(ids)
         return text, self._joiner.offsets(ids, text.isascii())
 
@@ -907,8 +905,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         The time is linear in the length of the text. Raises KeyError and TypeError as `decode`
         does.
         """
-        _arguments.check_ids(ids)
-        ids = as_list(ids)
+        ids = _arguments.ids_of(ids)
         data = self._joiner.join(ids)
         bad = len(ids)
         try:

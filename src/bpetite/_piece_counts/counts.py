@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from bpetite._arguments import TextErrors, check_text_errors, check_threads, replaced
+from bpetite._arguments import (
+    TextErrors,
+    check_at_least,
+    check_text_errors,
+    check_threads,
+    replaced,
+)
 from bpetite._corpus import Batches, Document, File, corpus_of
 from bpetite._engine import ENGINE
 from bpetite._piece_counts.file import PieceCountsHeader, joined_header, opened, write_counts
@@ -122,10 +128,11 @@ class PieceCounts:
 
         Raises ValueError for a weight below 1, OverflowError for a count above 64 bits.
         """
-        if isinstance(weight, bool) or not isinstance(weight, int):
+        try:
+            number = check_factor("weight", weight)
+        except TypeError:
             return NotImplemented
-        check_factor("weight", weight)
-        return self._merged([self], [weight], 1)
+        return self._merged([self], [number], 1)
 
     __rmul__ = __mul__
 
@@ -162,7 +169,7 @@ class PieceCounts:
 
         Raises ValueError for a `min_count` below 1.
         """
-        check_factor("min_count", min_count)
+        min_count = check_factor("min_count", min_count)
         return self._merged([self], [1], min_count)
 
     def partition(self, count: int) -> list[PieceCounts]:
@@ -179,7 +186,7 @@ class PieceCounts:
 
         Raises ValueError for a count below 1 or above 1,024.
         """
-        check_factor("count", count, MAX_PARTITIONS)
+        count = check_factor("count", count, MAX_PARTITIONS)
         rest = replace(self._header, dropped_pieces=0)
         return [
             type(self)((self._header if number == 0 else rest).with_totals(totals), records)
@@ -266,16 +273,14 @@ class PieceCounts:
         )
 
 
-def check_factor(name: str, value: object, limit: int | None = None) -> None:
-    """Raise an error unless a number is an integer from 1 to `limit`, or to 2**64 - 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    if limit is not None and value > limit:
-        raise ValueError(f"{name} must be at most {limit:,}, got {value}")
-    if value > MAX_COUNT:
+def check_factor(name: str, value: object, limit: int | None = None) -> int:
+    """Return an integer from 1 to `limit`, or to 2**64 - 1; raise an error for another value."""
+    number = check_at_least(1, value, name)
+    if limit is not None and number > limit:
+        raise ValueError(f"{name} must be at most {limit:,}, got {number}")
+    if number > MAX_COUNT:
         raise OverflowError(f"{name} exceeds 64 bits")
+    return number
 
 
 def _sums(items: list[tuple[str, int]]) -> dict[str, int]:
@@ -286,8 +291,8 @@ def _sums(items: list[tuple[str, int]]) -> dict[str, int]:
             raise TypeError(f"a piece must be a str, got {type(piece).__name__}")
         if not piece:
             raise ValueError("a piece must not be empty")
-        check_factor("a count", count)
-        sums[piece] = total = sums.get(piece, 0) + count
+        number = check_factor("a count", count)
+        sums[piece] = total = sums.get(piece, 0) + number
         if total > MAX_COUNT:
             raise OverflowError(f"the count of the piece {shown(piece.encode())} exceeds 64 bits")
     return sums

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from bpetite._decoder import as_list
+from bpetite._arguments import ids_of
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter, character_start
 from bpetite._stages import INSIDE, SEGMENT, TEXT
 from bpetite._vocabulary import Vocabulary
@@ -122,7 +122,7 @@ class Extender:
         size = _FIRST_TAIL_IDS
         while True:
             first = max(len(ids) - size, 0)
-            tail = as_list(ids[first:])
+            tail = ids_of(ids[first:])
             special = [index for index, id in enumerate(tail) if id in self._special_ids]
             ordinary = special[-1] + 1 if special else 0
             data = self._joiner.join(tail[ordinary:])

@@ -15,6 +15,7 @@ from collections.abc import (
 )
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from bpetite._arguments import check_order
 from bpetite._streaming.options import Ids
 
 R = TypeVar("R")
@@ -30,6 +31,7 @@ class Steps(NamedTuple, Generic[R]):
 
 def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
     """Yield the results of the step for each item of `ids`, then the results of the end."""
+    check_order(ids, "ids", "int")
     generator = _results(steps, iter(ids))
     next(generator)  # into its `try`: to close it closes the source, even if nothing was read
     return cast("Generator[R, None, None]", generator)

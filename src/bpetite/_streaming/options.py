@@ -28,7 +28,7 @@ from typing import (
     get_type_hints,
 )
 
-from bpetite._arguments import check_errors
+from bpetite._arguments import check_at_least, check_errors, check_order, unknown_argument
 from bpetite._streaming.tables import StreamTable, TokenSource
 from bpetite._vocabulary import as_id
 
@@ -66,17 +66,16 @@ def _checked_flag(flag: object, name: str) -> object:
 
 
 def _checked_number(number: object, name: str) -> object:
-    if type(number) is not int:
-        raise TypeError(f"{name} must be an int, got {type(number).__name__}")
-    if number < 0:
-        raise ValueError(f"{name} must be at least 0, got {number}")
-    return number
+    return check_at_least(0, number, name)
 
 
 def _checked_bound(number: object, name: str) -> object:
-    if number is not None and _checked_number(number, name) == 0:
+    if number is None:
+        return None
+    checked = _checked_number(number, name)
+    if checked == 0:
         raise ValueError(f"{name} must be at least 1, or None, got 0")
-    return number
+    return checked
 
 
 def _checked_strings(strings: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
@@ -105,6 +104,8 @@ def _checked_strings(strings: str | Iterable[str] | None, name: str) -> tuple[st
 def _checked_ids(ids: object, name: str) -> frozenset[int]:
     if ids is None:
         return frozenset()
+    if isinstance(ids, (set, frozenset)):
+        ids = [*ids]  # they need no order
     try:
         return frozenset(map(as_id, ids)) if are_several(ids) else frozenset([as_id(ids)])
     except TypeError as error:
@@ -174,7 +175,7 @@ class Options(NamedTuple):
         values = {}
         for name, value in options.items():
             if name not in OPTIONS:
-                raise TypeError(f"decode_stream() got an unexpected keyword argument {name!r}")
+                raise unknown_argument("decode_stream", name, OPTIONS)
             values[name] = OPTIONS[name].check(value, name)
         checked = cls(**values)
         if checked.max_tokens is not None and checked.min_tokens > checked.max_tokens:
@@ -277,5 +278,6 @@ def are_several(ids: object) -> TypeGuard[Iterable[Any]]:
     try:
         operator.index(ids)  # type: ignore[arg-type]
     except TypeError:
+        check_order(ids, "ids", "int")
         return True
     return False

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Literal, Protocol, Unpack
 
+from bpetite._arguments import ids_of
 from bpetite._streaming import iterate
 from bpetite._streaming.events import StreamEvent, flush_event, step_event
 from bpetite._streaming.mode import Mode
@@ -66,6 +75,8 @@ class DecodeStream:
             raise TypeError(
                 f"prompt_ids must be a sequence of ids, got {type(prompt_ids).__name__}"
             )
+        if not isinstance(prompt_ids, (Sequence, Iterator)):
+            prompt_ids = ids_of(prompt_ids, "prompt_ids")
         self._source = source
         make = Plain if checked.are_plain else Watching
         self._enter(make(source.table(checked.skip_special_tokens), checked, prompt_ids))

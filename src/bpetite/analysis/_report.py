@@ -10,6 +10,7 @@ from itertools import accumulate, islice
 
 import bpetite
 from bpetite import CorpusWarning, Tokenizer
+from bpetite._arguments import check_at_least
 from bpetite._corpus import Batches
 from bpetite._tokenizer import vocabulary_of
 from bpetite.analysis._counts import count_ids
@@ -71,14 +72,8 @@ def report(
     for argument, value in (("tokenizers", tokenizers), ("texts", texts), ("parallel", parallel)):
         if not isinstance(value, Mapping):
             raise TypeError(f"{argument} must be a mapping by name, got {type(value).__name__}")
-    for argument, number, lowest in (
-        ("next_merges", next_merges, 0),
-        ("next_bytes", next_bytes, 1),
-    ):
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"{argument} must be an integer, got {type(number).__name__}")
-        if number < lowest:
-            raise ValueError(f"{argument} must be at least {lowest}, got {number}")
+    next_merges = check_at_least(0, next_merges, "next_merges")
+    next_bytes = check_at_least(1, next_bytes, "next_bytes")
     if not tokenizers:
         raise ValueError("report needs a tokenizer")
     for name, tokenizer in tokenizers.items():

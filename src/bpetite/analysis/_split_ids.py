@@ -8,9 +8,9 @@ from numbers import Real
 from random import Random
 
 from bpetite import Tokenizer
-from bpetite._arguments import check_ids
+from bpetite._arguments import check_at_least, ids_of
 from bpetite._tokenizer import vocabulary_of
-from bpetite._vocabulary import Pair, as_id
+from bpetite._vocabulary import Pair
 
 
 def split_ids(tokenizer: Tokenizer, ids: Iterable[int], share: float, *, seed: int) -> list[int]:
@@ -33,14 +33,8 @@ def split_ids(tokenizer: Tokenizer, ids: Iterable[int], share: float, *, seed: i
         raise TypeError(f"share must be a number, got {type(share).__name__}")
     if not 0 <= float(share) <= 1:
         raise ValueError(f"share must be from 0 to 1, got {share}")
-    try:
-        number = as_id(seed)
-    except TypeError:
-        raise TypeError(f"seed must be an integer, got {type(seed).__name__}") from None
-    if number < 0:  # `Random` would drop the sign
-        raise ValueError(f"seed must be at least 0, got {number}")
-    check_ids(ids)
-    plain = [*map(as_id, ids)]
+    number = check_at_least(0, seed, "seed")  # `Random` would drop the sign
+    plain = ids_of(ids)
     tokenizer.decode_bytes(plain)  # knows the ids
     return [*_split(plain, _parts(tokenizer), share, Random(number).random)]
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from operator import eq, index
+from operator import eq
 from typing import IO, Any, Literal
 
+from bpetite._arguments import check_at_least
 from bpetite._corpus import Batch
 from bpetite.corpora import _reading as reading
 from bpetite.corpora import _storage as storage
@@ -457,9 +458,7 @@ def _sources_of(file: CorpusFile, spans: tuple[Span, ...], counts_rows: bool) ->
 
 def positive(size: int, name: str) -> int:
     """Return a number of bytes as an int of Python, which no arithmetic overflows."""
-    if size < 1:
-        raise ValueError(f"{name} must be at least 1, got {size}")
-    return index(size)
+    return check_at_least(1, size, name)
 
 
 # Bad documents
