@@ -43,6 +43,7 @@ from bpetite._vocabulary import Vocabulary
 from bpetite._vocabulary_view import VocabularyView
 from bpetite.formats import _registry
 from bpetite.formats._model_folder import with_settings
+from bpetite.formats._model_names import model_path
 from bpetite.formats._reference import Reference
 from bpetite.formats._tiktoken import from_encoding
 from bpetite.formats._tiktoken_names import from_name
@@ -1053,7 +1054,10 @@ class Tokenizer(VocabularyView, MakesStreams):
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer from a file or a model folder, in any format.
+        """Read a tokenizer from a file or a model folder, in any format, or by the name of a model.
+
+        A name that is no path is one that tiktoken knows, such as "gpt-4o", or ORG/NAME in the
+        cache of Hugging Face. Nothing is downloaded.
 
         These are the formats of `save`, tekken.json, and SentencePiece's models of type BPE with
         byte fallback.
@@ -1071,6 +1075,15 @@ class Tokenizer(VocabularyView, MakesStreams):
         give other ids here. Raises KeyError for a missing key of our own format, and the OSErrors
         of the system.
         """
+        if isinstance(path, str) and (found := model_path(path)) != path:
+            if found is None:
+                if (format, pattern, special_tokens) != (None, None, None):
+                    raise ValueError(
+                        f"{path}: tiktoken's name decides the format, the pattern and the special "
+                        f"tokens; leave them out"
+                    )
+                return cls._checked(*from_name(path), path)
+            path = found
         loaded = _registry.read(path, format, pattern, special_tokens)
         return cls._checked(*loaded, os.fsdecode(path))
 

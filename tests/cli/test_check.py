@@ -92,6 +92,6 @@ def test_class_of_transformers_that_overrides_the_file_is_found() -> None:
 
 
 def test_missing_other_model_is_the_systems_error() -> None:
-    assert in_process("check", "model.json", "--against", "tokenizer") == failure(
-        "tokenizer: No such file or directory"
+    assert in_process("check", "model.json", "--against", "other.json") == failure(
+        "other.json: No such file or directory"
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.cli import TOKENIZER, Result, failure, in_process, saved
+from support.cli import TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
 from support.programs import posix_only
 
+from bpetite import Tokenizer
 from bpetite.formats import _tiktoken_names
 
 pytestmark = quick_once
@@ -76,13 +77,48 @@ def test_name_with_what_it_tells_already_is_refused(cache: dict[str, str]) -> No
     )
 
 
-def test_name_that_is_a_path_too_is_refused_with_both(cache: dict[str, str]) -> None:
-    TOKENIZER.save("gpt-4o")
-    assert encoded("gpt-4o", cache) == failure(
-        "gpt-4o: this names a path, and o200k_base, an encoding of tiktoken's, too; write "
-        f".{os.sep}gpt-4o for the path, or rename it"
+def test_path_is_preferred_to_a_name(cache: dict[str, str], folder: Path) -> None:
+    for name, variables in (("gpt-4o", cache), ("org/model", hub(folder))):
+        other = Tokenizer.train("", 256)
+        Path(name).parent.mkdir(exist_ok=True)
+        other.save(name)
+        ids = " ".join(map(str, other.encode("Hello"))).encode()
+        assert encoded(name, variables).out.split() == ids.split() != IDS.split()
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "gpt-4o", "org/model"])
+def test_load_finds_what_the_option_finds(
+    name: str, cache: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in {**cache, **hub(folder)}.items():
+        monkeypatch.setenv(variable, value)
+    assert Tokenizer.load(name).encode("Hello") == TOKENIZER.encode("Hello")
+    with pytest.raises(FileNotFoundError):
+        Tokenizer.load(Path(name))
+
+
+@pytest.mark.parametrize("argument", [{"pattern": "gpt2"}, {"format": "gpt2"}])
+def test_name_of_tiktokens_excludes_other_arguments(
+    argument: dict[str, Any], cache: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", cache["TIKTOKEN_CACHE_DIR"])
+    with pytest.raises(ValueError, match="gpt-4o: tiktoken's name decides the format"):
+        Tokenizer.load("gpt-4o", **argument)
+
+
+@pytest.mark.parametrize("name", ["gpt-99", "model", "org/model"])
+def test_name_that_is_neither_is_told_both_ways(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder))
+    message = (
+        f"{name}: no such path, no name that tiktoken knows (such as gpt-4o), and no ORG/NAME in "
+        f"the cache of Hugging Face, {folder}; bpetite downloads no model"
     )
-    assert encoded("./gpt-4o", cache).out.split() == IDS.split()
+    with pytest.raises(FileNotFoundError) as caught:
+        Tokenizer.load(name)
+    assert str(caught.value) == message
+    assert encoded(name, {"HF_HUB_CACHE": str(folder)}) == failure(message)
 
 
 def test_file_whose_name_begins_as_a_models_is_a_file() -> None:
@@ -127,21 +163,3 @@ def test_cache_folder_follows_hugging_faces_variables(folder: Path) -> None:
     (folder / "home").mkdir()
     (folder / "hub").rename(folder / "home" / "hub")
     assert encoded("org/model", {"HF_HOME": str(folder / "home")}).out.split() == IDS.split()
-
-
-def test_model_that_is_nowhere_is_not_downloaded(folder: Path) -> None:
-    assert encoded("org/model", {"HF_HUB_CACHE": str(folder)}) == failure(
-        f"org/model: no such path, and no such model in {folder}; bpetite downloads no model"
-    )
-
-
-def test_folder_that_is_in_the_cache_too_is_refused_with_both(folder: Path) -> None:
-    variables = hub(folder)
-    Path("org").mkdir()
-    Path(saved(TOKENIZER, "folder")).rename("org/model")
-    cached = folder / "hub" / "models--org--model"
-    assert encoded("org/model", variables) == failure(
-        f"org/model: this names a path, and {cached}, too; write "
-        f".{os.sep}org/model for the path, or rename it"
-    )
-    assert encoded("./org/model", variables).out.split() == IDS.split()

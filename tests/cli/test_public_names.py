@@ -38,9 +38,9 @@ UNDERNEATH = {
     "bpetite.corpora._verify.first_documents",
     "bpetite.formats._files.check_target",
     "bpetite.formats._files.new_file",
+    "bpetite.formats._model_names.model_path",
     "bpetite.formats._reference.first_difference",
     "bpetite.formats._systems.file_key",
-    "bpetite.formats._tiktoken_names.encoding_of",
 }
 """What only commands need: bounds and defaults that their help shows, the first documents of a
 folder, what else a vocabulary does to texts, and the rules by which all of bpetite writes files,

@@ -6,10 +6,11 @@ import argparse
 import os
 from importlib.metadata import PackageNotFoundError, version
 
+from bpetite import Tokenizer
 from bpetite._cli import common
-from bpetite._cli.models import load_model, model_path
 from bpetite.analysis import Verifier
 from bpetite.analysis._verifier import LIBRARIES
+from bpetite.formats._model_names import model_path
 
 HELP = """\
 show the first id in which a model differs from another library or model, and why
@@ -44,13 +45,13 @@ def run(options: argparse.Namespace) -> None:
     """Compare all texts, and write what was compared. Raises ValueError for a difference."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # it warns of what nobody asked for
-    tokenizer, path = load_model(options.model), model_path(options.model)
+    tokenizer, path = Tokenizer.load(options.model), model_path(options.model)
     against = options.against
     is_library = against is None or against in LIBRARIES
     verifier = Verifier(
         tokenizer,
         options.model if path is None else path,
-        against=against if is_library else load_model(against),
+        against=against if is_library else Tokenizer.load(against),
     )
     library = verifier.reference_library
     if library is None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpetite import Tokenizer
-from bpetite._cli.models import load_model, model_path
 from bpetite._corpus import BEGINNING_BYTES, check_document, utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._storage import public
 from bpetite.formats import recognise
 from bpetite.formats._files import check_target, new_file
+from bpetite.formats._model_names import model_path
 from bpetite.formats._systems import file_key
 
 STANDARD_INPUT = "-"
@@ -245,7 +245,7 @@ def number(lowest: int, highest: int) -> Callable[[str], int]:
 
 def load(options: argparse.Namespace) -> Tokenizer:
     """Load the tokenizer that the option of `add_model` names."""
-    return load_model(options.model)
+    return Tokenizer.load(options.model)
 
 
 def text_argument(argument: str | list[str]) -> str:

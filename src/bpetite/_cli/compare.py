@@ -11,6 +11,7 @@ from functools import cache
 from itertools import accumulate, islice
 from typing import NamedTuple
 
+from bpetite import Tokenizer
 from bpetite._cli.common import (
     ANY_MODEL,
     STANDARD_INPUT,
@@ -22,7 +23,6 @@ from bpetite._cli.common import (
     table,
     write,
 )
-from bpetite._cli.models import load_model
 from bpetite.formats._reference import first_difference
 
 HELP = """\
@@ -111,7 +111,7 @@ class _Model:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.tokenizer = load_model(name)
+        self.tokenizer = Tokenizer.load(name)
         self.texts: list[_Counts] = []
         self.keeps_text = True  # otherwise its cuts are not positions in the text
         self.stretches: list[_Stretch] = []

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bpetite import PATTERNS, Tokenizer
 from bpetite._cli import common
-from bpetite._cli.models import model_path
 from bpetite._web.display import pattern_names
 from bpetite.analysis import Verifier
 from bpetite.formats import FORMATS, format_of_path, recognise
+from bpetite.formats._model_names import model_path
 from bpetite.formats._reference import first_difference
 
 HELP = "write a vocabulary in another format, unless that would change an id"

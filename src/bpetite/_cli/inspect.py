@@ -22,12 +22,12 @@ from bpetite._cli.common import (
     text_argument,
     write,
 )
-from bpetite._cli.models import model_path
 from bpetite._web.display import Group, groups, pattern_names
 from bpetite.analysis import ExplainedPiece, explain, merge_ids
 from bpetite.analysis._explain import MAX_PIECE_BYTES
 from bpetite.analysis._pipeline import pipeline_of
 from bpetite.formats import FORMATS, recognise
+from bpetite.formats._model_names import model_path
 
 HELP = "show the figures, tokens or merges of a vocabulary, or the tokens or merges of a text"
 EXAMPLE = """\

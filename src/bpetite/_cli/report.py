@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from bpetite import Tokenizer
 from bpetite._cli import common
-from bpetite._cli.models import load_model
 from bpetite._cli.progress import ByteBar, Watched, stored_bytes
 from bpetite.corpora import Corpus
 from bpetite.corpora._storage import public
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
             stack.enter_context(common.reading(corpus, options))
         with bar:
             found = report(
-                dict(zip(_labels(models), map(load_model, models), strict=True)),
+                dict(zip(_labels(models), map(Tokenizer.load, models), strict=True)),
                 _watched(texts, corpora, bar),
                 parallel=_watched(options.parallel, languages, bar),
                 next_merges=options.next,

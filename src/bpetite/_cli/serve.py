@@ -10,9 +10,9 @@ import socket
 from os import _exit as exit_without_waiting
 from typing import NoReturn
 
+from bpetite import Tokenizer
 from bpetite._cli.common import MODEL_VARIABLE, add_model, file_names, number, say
 from bpetite._cli.errors import fail
-from bpetite._cli.models import load_model
 
 _INSTALL = "pip install starlette uvicorn"
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"serve needs Starlette and uvicorn ({error}): {_INSTALL}") from None
     paths = options.model or [os.environ[MODEL_VARIABLE]]
     names = file_names(paths)
-    models = [Model(name, load_model(path)) for name, path in zip(names, paths, strict=True)]
+    models = [Model(name, Tokenizer.load(path)) for name, path in zip(names, paths, strict=True)]
     with _listener(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         address = f"[{host}]" if ":" in host else host

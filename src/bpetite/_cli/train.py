@@ -22,7 +22,6 @@ from bpetite import (
     TrainingProgress,
 )
 from bpetite._cli import common, pieces
-from bpetite._cli.models import load_model
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
 from bpetite.corpora import Corpus
@@ -138,7 +137,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
     literals = [] if options.no_special_tokens else options.special_token or ["<|endoftext|>"]
     return {
         "special_tokens": [*map(common.text_argument, literals)],
-        "base": None if options.base is None else load_model(options.base),
+        "base": None if options.base is None else Tokenizer.load(options.base),
         "min_pair_count": options.min_pair_count,
         "max_token_bytes": options.max_token_bytes,
         "require": [*map(common.text_argument, options.require)],

@@ -6,47 +6,34 @@ import os
 import re
 from pathlib import Path
 
-from bpetite import Tokenizer
 from bpetite.formats._tiktoken_names import encoding_of
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
+_NAME = re.compile(rf"[\w-][\w.:-]*|{_HUB_NAME.pattern}", re.ASCII)
 _FILES = (".json", ".tiktoken", ".model")
 _MAX_COMMIT_BYTES = 200
 _COMMIT = re.compile(r"[\w-]+", re.ASCII)
 
 
-def load_model(name: str) -> Tokenizer:
-    """Load the model of this name. Nothing is downloaded.
-
-    Raises ValueError for a name that is a path too, and what `Tokenizer.load` raises.
-    """
-    path = model_path(name)
-    return Tokenizer.from_tiktoken(name) if path is None else Tokenizer.load(path)
-
-
 def model_path(name: str) -> str | None:
     """Return the path of the model of this name; None for a name of tiktoken's.
 
-    Raises ValueError for a name that is a path too, FileNotFoundError for one that is neither a
-    path nor in the cache.
+    A path that exists is preferred to a name.
+
+    Raises FileNotFoundError for a name that is neither a path nor in a cache, ValueError for
+    several versions in the cache.
     """
-    encoding = None if name.endswith(_FILES) else encoding_of(name)  # "gpt-5*" is a name
-    in_hub = _hub_folder(name) if _HUB_NAME.fullmatch(name) else None
     if os.path.lexists(name):
-        other = f"{encoding}, an encoding of tiktoken's" if encoding else in_hub and str(in_hub)
-        if other is not None:
-            raise ValueError(
-                f"{name}: this names a path, and {other}, too; write .{os.sep}{name} for the path, "
-                f"or rename it"
-            )
         return name
-    if encoding is not None:
+    is_file = name.endswith(_FILES)
+    if not is_file and encoding_of(name) is not None:  # "gpt-5*" is a name
         return None
-    if in_hub is not None:
-        return str(_snapshot(in_hub, name))
-    if _HUB_NAME.fullmatch(name):
+    if _HUB_NAME.fullmatch(name) and (folder := _hub_folder(name)):
+        return str(_snapshot(folder, name))
+    if not is_file and _NAME.fullmatch(name):
         raise FileNotFoundError(
-            f"{name}: no such path, and no such model in {_hub()}; bpetite downloads no model"
+            f"{name}: no such path, no name that tiktoken knows (such as gpt-4o), and no ORG/NAME "
+            f"in the cache of Hugging Face, {_hub()}; bpetite downloads no model"
         )
     return name
 
