@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import io
 import json
@@ -690,6 +691,33 @@ def test_fast_tokenizer_with_its_own_decoding_is_refused(name: str) -> None:
     own = type("Own", (fast(),), {name: lambda *_, **__: ""})
     with pytest.raises(ValueError, match=r"the Own decodes in a way of its own .* backend_token"):
         stream_of(own(tokenizer_object=library("llama").source))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("transformers", name) for name in ("decode", "_decode", "backend_tokenizer.decode")),
+        *(("tokenizers", "decode"), ("tiktoken", "decode"), ("tiktoken", "decode_bytes")),
+    ],
+)
+def test_replaced_decoding_is_refused(kind: str, name: str) -> None:
+    tokenizer = copy.deepcopy(library("tiktoken" if kind == "tiktoken" else "byte level").source)
+    if kind == "transformers":
+        tokenizer = fast()(tokenizer_object=tokenizer)
+    stream_of(tokenizer)
+    owner = tokenizer.backend_tokenizer if "." in name else tokenizer
+    setattr(owner, name.split(".")[-1], lambda *_, **__: "")
+    with pytest.raises(ValueError, match=r"decodes in a way of its own \(.*<lambda>\)"):
+        stream_of(tokenizer)
+
+
+def test_accelerated_tokenizer_streams_the_same() -> None:
+    tokenizer = fast()(tokenizer_object=library("byte level").source)
+    ids = tokenizer.encode(TEXTS["english"])
+    expected = stream_of(tokenizer).step(ids)
+    from bpetite.transformers import accelerate  # needs transformers
+
+    assert stream_of(accelerate(tokenizer)).step(ids) == expected
 
 
 def test_slow_tokenizer_is_refused() -> None:

@@ -31,6 +31,11 @@ transformers."""
 # The byte token `<0xE4>`. The number may have a sign, as the library reads it.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
 
+_STOCK_MODULES = "transformers.tokenization_utils", "bpetite.transformers."
+"""Where the methods of classes are that decode as their backend does."""
+
+_WHOLE = "a stream cannot do so, so decode all ids at once"
+
 _REASONS = {
     "WordPiece": "it puts spaces between words and takes some out again",
     "BPEDecoder": "it ends each word with a space, but not the last one",
@@ -142,11 +147,15 @@ def source_of(
     if [*special_ids]:
         raise ValueError(f"special_ids are for a mapping; leave them out: {library} knows its own")
     if library == "tiktoken":
+        _check_methods(vocabulary, ("decode", "decode_bytes"), "tiktoken", _WHOLE)
         return _of_tiktoken(vocabulary).source()
     tokenizer: Any = vocabulary
     if library == "transformers":
         tokenizer = _backend(tokenizer)
-    tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)  # of tokenizers.implementations
+    inner = getattr(tokenizer, "_tokenizer", tokenizer)  # of tokenizers.implementations
+    for each in (tokenizer, inner):
+        _check_methods(each, ("decode",), "tokenizers", _WHOLE)
+    tokenizer = inner
     added = {
         id: (token.content, token.special)
         for id, token in tokenizer.get_added_tokens_decoder().items()
@@ -175,13 +184,8 @@ def _backend(tokenizer: Any) -> Any:
     kind = type(tokenizer).__name__
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError(f"the {kind} is a slow tokenizer, which does not decode by tokenizers")
-    for name in ("decode", "_decode"):
-        method = getattr(type(tokenizer), name)
-        if not method.__module__.startswith("transformers.tokenization_utils"):
-            raise ValueError(
-                f"the {kind} decodes in a way of its own ({method.__qualname__}); to decode as its "
-                f"backend_tokenizer does, give that instead"
-            )
+    advice = "to decode as its backend_tokenizer does, give that instead"
+    _check_methods(tokenizer, ("decode", "_decode"), _STOCK_MODULES, advice)
     forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
     ignored = (
         hasattr(tokenizer, forced)  # a version that cleans up text of BPE only if this is set
@@ -194,6 +198,20 @@ def _backend(tokenizer: Any) -> Any:
             f"set its clean_up_tokenization_spaces to False"
         )
     return tokenizer.backend_tokenizer
+
+
+def _check_methods(
+    tokenizer: Any, names: Iterable[str], modules: str | tuple[str, ...], advice: str
+) -> None:
+    """Refuse a tokenizer whose class, or which itself, has another method than its library's."""
+    for name in names:
+        method = getattr(tokenizer, name)
+        module = getattr(method, "__module__", None) or "tokenizers"  # written in Rust
+        if name in vars(tokenizer) or not module.startswith(modules):
+            where = getattr(method, "__qualname__", repr(method))
+            raise ValueError(
+                f"the {type(tokenizer).__name__} decodes in a way of its own ({where}); {advice}"
+            )
 
 
 def _described(tokenizer: Any) -> bytes | None:
