@@ -18,7 +18,14 @@ from support.examples import slow_except
 
 transformers = pytest.importorskip("transformers")
 
-from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processors  # noqa: E402
+from tokenizers import (  # noqa: E402
+    AddedToken,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from tokenizers import Tokenizer as Library  # noqa: E402
 from tools.check_transformers import (  # noqa: E402
     TEMPLATE,
@@ -36,6 +43,7 @@ from transformers import (  # noqa: E402
 
 import bpetite  # noqa: E402
 from bpetite.transformers import Tokenizer, accelerate  # noqa: E402
+from bpetite.transformers._tokenizer import Accelerated  # noqa: E402
 from conftest import TEXTS  # noqa: E402
 
 pytestmark = quick_once
@@ -231,10 +239,130 @@ def test_words_of_a_call_before_a_change_are_refused(pair: tuple[Any, Any]) -> N
         encoding.word_ids()
 
 
-def test_change_that_cannot_be_honoured_is_refused_by_name(pair: tuple[Any, Any]) -> None:
-    pair[1].backend_tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    with pytest.raises(ValueError, match=r"the tokenizer: pre_tokenizer: expected a ByteLevel"):
-        pair[1]("a")
+class Words:
+    """A stage that is written in Python."""
+
+    def pre_tokenize(self, text: Any) -> None:
+        text.split(lambda _, part: part.split(" ", "removed"))
+
+
+STAGES: dict[str, Callable[[Library], Any]] = {
+    "normalizer": lambda _: normalizers.BertNormalizer(),
+    "normalizer read": lambda _: normalizers.NFKC(),
+    "pre_tokenizer": lambda _: pre_tokenizers.Whitespace(),
+    "pre_tokenizer custom": lambda _: pre_tokenizers.PreTokenizer.custom(Words()),
+    "post_processor": lambda _: processors.ByteLevel(),
+    "decoder": lambda _: decoders.WordPiece(),
+    "model words": lambda _: models.WordLevel({"ab": 7}, unk_token="ab"),
+    "model merges": lambda library: models.BPE(library.get_vocab(), []),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("raises", [False, True], ids=["set back", "raising"])
+def test_calls_that_change_a_stage_return_the_same(
+    stage: str, raises: bool, folders: dict[str, Path]
+) -> None:
+    name, make = stage.split()[0], STAGES[stage]
+
+    class Own(PreTrainedTokenizerFast):  # type: ignore[misc]
+        def changed(self, call: Callable[[], Any]) -> Any:
+            before = getattr(self._tokenizer, name)
+            setattr(self._tokenizer, name, make(self._tokenizer))
+            if raises:
+                raise RuntimeError("in the middle of a call")
+            result = call()
+            setattr(self._tokenizer, name, before)
+            return result
+
+        def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> Any:
+            call = partial(super()._encode_plus, text, *arguments, **options)
+            return self.changed(call) if "<F>" in text else call()
+
+        def _batch_encode_plus(self, texts: Any, **options: Any) -> Any:
+            call = partial(super()._batch_encode_plus, texts, **options)
+            return self.changed(call) if "<F>" in texts else call()
+
+        def _decode(self, token_ids: Any, *arguments: Any, **options: Any) -> Any:
+            call = partial(super()._decode, token_ids, *arguments, **options)
+            return self.changed(call) if token_ids[0] == 1 else call()
+
+    theirs, ours = (Own.from_pretrained(folders["framed"]) for _ in range(2))
+    ours = accelerate(ours)
+    for text in ("ﬁ the men", "ab<F>", "the men", "É <F>", "ab<F>", "<F>", "the men", "ab"):
+        for call in (
+            lambda each: each(text),  # noqa: B023
+            lambda each: each([text, "É"]),  # noqa: B023
+            lambda each: each.decode([1 if "<F>" in text else 2, 70, 71, 300]),  # noqa: B023
+        ):
+            expected, found = (plain(result(partial(call, each))) for each in (theirs, ours))
+            assert found == expected
+
+
+@pytest.mark.parametrize("maker", ["Tokenizer", "accelerate"])
+def test_change_that_stays_and_cannot_be_read_returns_the_same(
+    maker: str, folders: dict[str, Path]
+) -> None:
+    theirs, ours = (AutoTokenizer.from_pretrained(folders["plain"]) for _ in range(2))
+    ours = Tokenizer.from_pretrained(folders["plain"]) if maker == "Tokenizer" else accelerate(ours)
+    engine = ours._engine()
+    for stage in (pre_tokenizers.Whitespace(), theirs.backend_tokenizer.pre_tokenizer):
+        for each in (theirs, ours):
+            each.backend_tokenizer.pre_tokenizer = stage
+        for _ in range(4):
+            assert plain(ours(["the men", "ab"])) == plain(theirs(["the men", "ab"]))
+            assert ours.decode([70, 71]) == theirs.decode([70, 71])
+    assert ours._engine() is engine
+
+
+def test_change_that_stays_is_read_at_the_second_call(pair: tuple[Any, Any]) -> None:
+    ours = pair[1]
+    ours.backend_tokenizer.normalizer = normalizers.NFKC()
+    engines = [ours("a") and ours._engine() for _ in range(3)]
+    assert engines == [None, engines[1], engines[1]] != [None] * 3
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_replaced_methods_of_the_backend_count(when: str, folders: dict[str, Path]) -> None:
+    theirs, ours = (AutoTokenizer.from_pretrained(folders["plain"]) for _ in range(2))
+    ours = accelerate(ours) if when == "after" else ours
+    for each in (theirs, ours):
+        backend = each.backend_tokenizer
+        decode, encode = backend.decode, backend.encode_batch
+        backend.decode = lambda *a, _decode=decode, **k: _decode(*a, **k).upper()
+        backend.encode_batch = lambda texts, *a, _encode=encode, **k: _encode(texts[::-1], *a, **k)
+    ours = accelerate(ours) if when == "before" else ours
+    assert ours.decode([102]) == theirs.decode([102])
+    assert ours.batch_decode([[102]]) == theirs.batch_decode([[102]])
+    assert plain(ours(["the men", "a"])) == plain(theirs(["the men", "a"]))
+
+
+@pytest.mark.parametrize("name", ["decode", "_decode"])
+def test_replaced_methods_of_a_tokenizer_count(name: str, folders: dict[str, Path]) -> None:
+    theirs, ours = (AutoTokenizer.from_pretrained(folders["plain"]) for _ in range(2))
+    for each in (theirs, accelerate(ours)):
+        setattr(each, name, lambda *_, **__: "own")
+    assert ours.decode([70]) == theirs.decode([70])
+    assert ours.batch_decode([[70, 71]]) == theirs.batch_decode([[70, 71]])
+
+
+def test_class_whose_texts_differ_is_refused(folders: dict[str, Path]) -> None:
+    class Own(PreTrainedTokenizerFast):  # type: ignore[misc]
+        def _decode(self, *arguments: Any, **options: Any) -> str:
+            text = str(super()._decode(*arguments, **options))
+            return text if isinstance(self, Accelerated) else text.upper()
+
+    tokenizer = Own.from_pretrained(folders["plain"])
+    with pytest.raises(ValueError, match="the texts of a probe differ"):
+        accelerate(tokenizer)
+    assert type(tokenizer) is Own
+    assert "_engines" not in vars(tokenizer)
+
+
+def test_class_that_takes_words_and_boxes_is_refused_in_words(folders: dict[str, Path]) -> None:
+    layout = transformers.LayoutLMv3TokenizerFast.from_pretrained(folders["plain"])
+    with pytest.raises(ValueError, match=r"Tokenizer.* takes words and boxes, not a text alone"):
+        accelerate(layout)
 
 
 def test_tokenizers_that_cannot_be_honoured_stay_as_they_were() -> None:

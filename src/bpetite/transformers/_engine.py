@@ -24,6 +24,14 @@ _SPACE = "Ġ"  # a space in the library's alphabet of bytes
 _NO_IDS = 2**32 - 2, 2**32 - 1
 """Ids that no vocabulary has: they stand for the two sequences of a template."""
 
+_SETTINGS = (
+    *("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"),
+    *("fuse_unk", "byte_fallback", "ignore_merges"),
+)
+"""The attributes of a model of BPE."""
+
+_MAX_SAMPLE = 100  # characters: a few microseconds
+
 Span = tuple[int, int]
 
 
@@ -35,6 +43,38 @@ class Place(NamedTuple):
     type_id: int
 
 
+class Snapshot:
+    """What a library's tokenizer was, to tell quickly whether it has changed."""
+
+    def __init__(self, library: tokenizers.Tokenizer) -> None:
+        self._library = library
+        size = library.get_vocab_size(with_added_tokens=False)
+        ids = *range(max(size - 8, 0), size), *range(0, size, size // 16 + 1)
+        # The model of changed merges or ids splits this text in another way.
+        self._text = "".join(library.id_to_token(id) or "" for id in ids)[:_MAX_SAMPLE]
+        self._state = self._state_of(library)
+
+    def _state_of(self, library: tokenizers.Tokenizer) -> tuple[Any, ...] | None:
+        """Return what the ids and texts depend on; None if it cannot be described."""
+        model = library.model
+        stages = library.normalizer, library.pre_tokenizer, library.post_processor, library.decoder
+        try:
+            return (
+                *(stage and stage.__getstate__() for stage in stages),
+                type(model),
+                *(getattr(model, name, None) for name in _SETTINGS),
+                library.get_vocab_size(with_added_tokens=False),
+                [token.id for token in model.tokenize(self._text)],
+            )
+        except Exception:  # of a part that is written in Python, or of the model
+            return None
+
+    def shows(self, library: tokenizers.Tokenizer) -> bool:
+        """Return whether a library's tokenizer is this one, and has not changed."""
+        state = self._state
+        return library is self._library and state is not None and state == self._state_of(library)
+
+
 class Engine:
     """A library's tokenizer, computed by this package."""
 
@@ -43,7 +83,11 @@ class Engine:
 
         Raises ValueError, with the field, if it cannot be honoured.
         """
-        document = library.to_str()
+        self._snapshot = Snapshot(library)
+        try:
+            document = library.to_str()
+        except Exception as error:  # of a part that is written in Python
+            raise ValueError(f"the tokenizer cannot be written as a file: {error}") from None
         if library.truncation or library.padding:  # from the last call
             document = json.dumps({**json.loads(document), "truncation": None, "padding": None})
         with TemporaryDirectory() as folder:
@@ -65,6 +109,11 @@ class Engine:
             probe = _encoding([0, 0], [_SPACE + "a"] * 2, [(0, 2), (2, 4)], 0)
             first, second = processor.process(probe, None, False).offsets[-2:]
             self._trims_first, self._trims = first != (0, 2), second != (2, 4)
+
+    def fits(self, library: tokenizers.Tokenizer) -> bool:
+        """Return whether this is still the engine of the library's tokenizer."""
+        # The library gives new tokens the next id. To count its tokens, version 0.22 lists them.
+        return self._snapshot.shows(library) and library.id_to_token(self.tokenizer.n_vocab) is None
 
     def form(self, n_texts: int, is_framed: bool) -> list[Place]:
         """Return the items of the template for one text or two, with or without special tokens."""
@@ -125,6 +174,46 @@ class Engine:
                 if text not in (left, right) or left != right:
                     found[id] = len(text) - len(left), len(text) - len(right)
         return found
+
+
+class Engines:
+    """The engine of a library's tokenizer that may change between calls, and during one."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._changed: Snapshot | None = None
+        """What the tokenizer was when it was last wanted, if the engine was another's."""
+        self._refused: Snapshot | None = None
+
+    def find(self, library: tokenizers.Tokenizer) -> Engine | None:
+        """Return the engine; None if the tokenizer has changed, so that the library answers."""
+        engine = self._engine
+        if engine is not None and engine.fits(library):
+            return engine
+        self._changed = Snapshot(library)
+        return None
+
+    def settle(self, library: tokenizers.Tokenizer) -> None:
+        """At the beginning of a call, read a tokenizer that has changed before the last one.
+
+        A class may set a stage for a call and set it back. So only a change that lasts counts.
+        """
+        engine, changed, refused = self._engine, self._changed, self._refused
+        if engine is not None and (
+            changed is None or engine.fits(library) or not changed.shows(library)
+        ):
+            self._changed = None
+        elif refused is None or not refused.shows(library):
+            try:
+                self.read(library)
+            except ValueError:
+                self._refused = Snapshot(library)
+
+    def read(self, library: tokenizers.Tokenizer) -> Engine:
+        """Return a new engine; raise ValueError, with the field, if there is none."""
+        self._engine = Engine(library)
+        self._changed = None
+        return self._engine
 
 
 def _form(processor: Any, n_texts: int, is_framed: bool) -> list[Place]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, partial, wraps
+from inspect import signature
 from itertools import chain
 from typing import Any, Self, TypeVar
 
@@ -16,7 +17,7 @@ from transformers.utils import PaddingStrategy
 
 from bpetite.formats._reference import PROBE
 from bpetite.transformers._columns import Call, Columns, columns_of
-from bpetite.transformers._engine import Engine
+from bpetite.transformers._engine import Engine, Engines
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound=PreTrainedTokenizerFast)
 
@@ -38,37 +39,44 @@ CHECK_ONLY = (
 """Classes of version 4 whose `_batch_encode_plus` only checks texts that are given in words."""
 
 
+def _settled(name: str) -> Callable[..., Any]:
+    """Return a method that calls of a program begin with, before the class can change a stage."""
+    method = getattr(PreTrainedTokenizerFast, name)
+
+    @wraps(method)
+    def run(self: Accelerated, *arguments: Any, **options: Any) -> Any:
+        self._known().settle(self._tokenizer)
+        return method(self, *arguments, **options)
+
+    return run
+
+
 class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
     """The class that `accelerate` puts between a tokenizer's class and transformers' own.
 
     It answers usual calls, and leaves all others to transformers.
     """
 
-    _engine_of_state: tuple[Engine, tuple[Any, ...]] | None = None
+    _engines: Engines | None = None
 
-    def _engine(self) -> Engine:
-        """Return the engine, made again if the library's tokenizer has changed.
+    def _known(self) -> Engines:
+        """Return the engines, which are this tokenizer's own."""
+        engines = self._engines
+        if engines is None:
+            engines = self._engines = Engines()
+        return engines
 
-        Raises ValueError if the tokenizer cannot be honoured.
-        """
-        library = self._tokenizer
-        stages = library.normalizer, library.pre_tokenizer, library.post_processor, library.decoder
-        parts = tuple(map(repr, stages))
-        known = self._engine_of_state
-        # The library gives new tokens the next id. To count its tokens, version 0.22 lists them.
-        if (
-            known is None
-            or known[1] != parts
-            or library.id_to_token(known[0].tokenizer.n_vocab) is not None
-        ):
-            known = self._engine_of_state = Engine(library), parts
-        return known[0]
+    def _engine(self) -> Engine | None:
+        """Return the engine; None if the library has to answer this call."""
+        return self._known().find(self._tokenizer)
+
+    __call__, encode, decode = map(_settled, ("__call__", "encode", "decode"))
 
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
         before = repr(self._tokenizer.get_added_tokens_decoder())
         count: int = super()._add_tokens(new_tokens, special_tokens)
         if count or repr(self._tokenizer.get_added_tokens_decoder()) != before:
-            self._engine_of_state = None
+            self._engines = None
         return count
 
     # Encoding
@@ -113,7 +121,10 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             value for name, value in given.items() if name not in USUAL
         ):
             return None
-        engine, call = self._engine(), self._call(given)
+        engine = None if "encode_batch" in vars(self._tokenizer) else self._engine()
+        if engine is None:
+            return None
+        call = self._call(given)
         columns = columns_of(engine, texts, call)
         if columns is None:
             return None
@@ -223,8 +234,13 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         **others: Any,
     ) -> list[str]:
         """Return the text of each list of ids, as transformers does."""
+        self._known().settle(self._tokenizer)
         cls = type(self)
-        if cls._decode is Accelerated._decode and cls.decode is PreTrainedTokenizerFast.decode:
+        if (
+            cls._decode is Accelerated._decode
+            and cls.decode is Accelerated.decode
+            and not vars(self).keys() & {"decode", "_decode"}
+        ):
             found = self._texts(
                 sequences, skip_special_tokens, clean_up_tokenization_spaces, others
             )
@@ -240,8 +256,11 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         """Return the text of each list of ids; None to leave the call to transformers."""
         if type(rows) is not list or {*map(type, rows)} != {list} or any(others.values()):
             return None
+        engine = None if "decode" in vars(self._tokenizer) else self._engine()
+        if engine is None:
+            return None
         try:
-            texts = self._engine().tokenizer.decode_batch(
+            texts = engine.tokenizer.decode_batch(
                 rows, errors="replace", skip_special_tokens=skip_special_tokens
             )
         except (KeyError, TypeError):
@@ -309,7 +328,7 @@ class Tokenizer(Accelerated):
         errors of transformers.
         """
         tokenizer: Self = super().from_pretrained(*args, **kwargs)
-        tokenizer._engine()
+        tokenizer._known().read(tokenizer._tokenizer)
         return tokenizer
 
 
@@ -332,23 +351,44 @@ def accelerate(tokenizer: AnyTokenizer) -> AnyTokenizer:
     >>> tokenizer("ab ab").input_ids
     [256, 257]
 
-    Raises ValueError, with the reason, if its parts cannot be honoured or a text in many scripts
-    has other ids, and TypeError for a tokenizer without a `tokenizers.Tokenizer`; the tokenizer
-    then stays as it was.
+    Raises ValueError, with the reason, if its parts cannot be honoured, or a text in many scripts
+    has other ids or these have another text. Raises TypeError for a tokenizer without a
+    `tokenizers.Tokenizer`. The tokenizer then stays as it was.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise TypeError(f"expected a fast tokenizer, got {type(tokenizer).__name__}")
     before: type = type(tokenizer)
-    own = tokenizer(PROBE).input_ids
+    own = _probed(tokenizer)
     tokenizer.__class__ = accelerated(before)
     try:
-        found = tokenizer(PROBE).input_ids
-        if found != own:
-            raise ValueError("the ids of a text differ")
-    except ValueError:
+        tokenizer._known().read(tokenizer._tokenizer)
+        for name, found, expected in zip(("ids", "texts"), _probed(tokenizer), own, strict=True):
+            if found != expected:
+                raise ValueError(f"the {name} of a probe differ")
+    except BaseException:
         tokenizer.__class__ = before
+        tokenizer.__dict__.pop("_engines", None)
         raise
     return tokenizer
+
+
+def _probed(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[Any]]:
+    """Return the ids of a text in many scripts, and what they decode to.
+
+    Raises ValueError for a class that takes other things than texts.
+    """
+    try:
+        ids = tokenizer(PROBE).input_ids
+    except Exception as error:
+        kind = type(tokenizer).__name__
+        takes_boxes = "boxes" in signature(type(tokenizer).__call__).parameters
+        wanted = "words and boxes" if takes_boxes else "other things"
+        raise ValueError(
+            f"the {kind} takes {wanted}, not a text alone, so use it as it is ({error})"
+        ) from error
+    skips = False, True
+    texts = [tokenizer.decode(ids, skip_special_tokens=skip) for skip in skips]
+    return ids, texts + [tokenizer.batch_decode([ids], skip_special_tokens=skip) for skip in skips]
 
 
 @cache
