@@ -159,6 +159,36 @@ def test_ids_that_are_unknown_decode_to_the_same(ids: Any, pair: tuple[Any, Any]
     assert ours == theirs
 
 
+ODD_VALUES: dict[str, list[Any]] = {
+    "pad_to_multiple_of": [0, -1, False, 2.5, "8", 2**70],
+    "padding_side": ["up", 0, b"left", []],
+    "max_length": [-1, True, 2.5, "4", 2**70],
+    "stride": [None, -1, True, 1.0, "1", 2**70],
+    "add_special_tokens": [None, 0, 1, "no"],
+    "split_special_tokens": [0, 1, "no"],
+    "is_split_into_words": [None, 0],
+    "skip_special_tokens": [None, 0, 1, "no"],
+}
+
+
+@pytest.mark.parametrize("name", ODD_VALUES)
+def test_options_of_odd_values_return_the_same(name: str, pair: tuple[Any, Any]) -> None:
+    for value in ODD_VALUES[name]:
+        options = {"padding": True, "truncation": True, "max_length": 4, name: value}
+        calls: list[Callable[[Any], Any]] = [
+            lambda each: each(TEXT, **options),  # noqa: B023
+            lambda each: each(["the men", "a"], **options),  # noqa: B023
+        ]
+        if name == "skip_special_tokens":
+            calls = [
+                lambda each: each.decode([70, 1], skip_special_tokens=value),  # noqa: B023
+                lambda each: "".join(each.batch_decode([[70, 1]], skip_special_tokens=value)),  # noqa: B023
+            ]
+        for call in calls:
+            theirs, ours = (plain(result(partial(call, each))) for each in pair)
+            assert ours == theirs
+
+
 def test_accelerate_returns_the_same_object_of_the_same_class(folders: dict[str, Path]) -> None:
     class Own(PreTrainedTokenizerFast):  # type: ignore[misc]
         def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> Any:

@@ -31,6 +31,19 @@ USUAL = {
 }
 """The options of a usual call. Any other option must be false in it."""
 
+SIDES: tuple[str, ...] = "left", "right"
+
+READ: dict[str, Callable[[Any], bool]] = {
+    "add_special_tokens": lambda value: type(value) is bool,
+    "is_split_into_words": lambda value: type(value) is bool,
+    "split_special_tokens": lambda value: value is None or type(value) is bool,
+    "max_length": lambda value: value is None or (type(value) is int and value in range(2**31)),
+    "stride": lambda value: type(value) is int and value in range(2**31),
+    "pad_to_multiple_of": lambda value: value is None or (type(value) is int and 0 < value < 2**31),
+    "padding_side": lambda value: value is None or (type(value) is str and value in SIDES),
+}
+"""Whether an option's value is read here as by the library, which takes or refuses the others."""
+
 CHECK_ONLY = (
     *("BartTokenizerFast", "BloomTokenizerFast", "CodeGenTokenizerFast", "CohereTokenizerFast"),
     *("GPT2TokenizerFast", "LongformerTokenizerFast", "RobertaTokenizerFast"),
@@ -112,6 +125,8 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         """Return the result of a usual call; None for another call."""
         types = {type(text) for each in texts for text in each}
         if types != {str} or len({*map(len, texts)}) != 1:
+            return None
+        if not all(READ[name](value) for name, value in options.items() if name in READ):
             return None
         given = {name: value for name, value in options.items() if value is not None}
         padding = given.get("padding_strategy", PaddingStrategy.DO_NOT_PAD)
@@ -257,7 +272,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         if type(rows) is not list or {*map(type, rows)} != {list} or any(others.values()):
             return None
         engine = None if "decode" in vars(self._tokenizer) else self._engine()
-        if engine is None:
+        if engine is None or type(skip_special_tokens) is not bool:
             return None
         try:
             texts = engine.tokenizer.decode_batch(
