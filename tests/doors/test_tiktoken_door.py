@@ -219,6 +219,33 @@ def test_wrong_arguments_raise_the_class_of_tiktoken(value: Any) -> None:
     )
 
 
+KINDS: list[Any] = [
+    list,
+    tuple,
+    dict.fromkeys,
+    frozenset,
+    lambda names: dict.fromkeys(names).keys(),
+    "".join,
+]
+
+
+@pytest.mark.parametrize("allowed", [*(kind(LITERALS[:1]) for kind in KINDS), [], {1}, None, "all"])
+@pytest.mark.parametrize("kind", [*KINDS, None, "all", "none"], ids=named)
+def test_all_kinds_of_allowed_and_disallowed_are_taken_as_in_tiktoken(
+    allowed: Any, kind: Any
+) -> None:
+    options: dict[str, Any] = {"allowed_special": allowed}
+    if kind != "none":
+        options["disallowed_special"] = kind(LITERALS[1:]) if callable(kind) else kind
+    for text in ("men", *LITERALS, f"\ud800{LITERALS[1]}", "\ud800"):
+        check(
+            small("words"),
+            *(methodcaller(name, text, **options) for name in ("encode", "encode_to_numpy")),
+            methodcaller("encode_batch", [text, "a"], **options),
+            partial(unstable, text, allowed),
+        )
+
+
 @pytest.mark.parametrize("count", [0, -1, None, "a", 3])
 def test_numbers_of_threads_match_tiktoken(count: Any) -> None:
     check(

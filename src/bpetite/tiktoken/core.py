@@ -180,19 +180,21 @@ class Encoding:
         """
         check_threads(num_threads)
         texts = [*text]
+        if disallowed_special != "all":
+            disallowed_special = frozenset(disallowed_special)
         options: dict[str, Any] = {
             "allowed_special": allowed_special,
             "disallowed_special": disallowed_special,
         }
         if all(isinstance(each, str) for each in texts):
-            tokenizer, chosen = self._choose(texts, **options)
-            if tokenizer is self._tokenizer:
-                try:
+            try:
+                tokenizer, chosen = self._choose(texts, **options)
+                if tokenizer is self._tokenizer:
                     ids: list[list[int]]
                     ids = tokenizer.encode_batch(texts, threads=num_threads, **chosen)
                     return ids
-                except UnicodeEncodeError:
-                    pass
+            except UnicodeEncodeError:
+                pass
         return [self.encode(each, **options) for each in texts]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
@@ -406,9 +408,13 @@ class Encoding:
         # `Tokenizer` is fastest with an empty tuple, and refuses unknown literals.
         allowed: Any = "all"
         if allowed_special != "all":
-            if not isinstance(allowed_special, (set, frozenset)):
-                got = type(allowed_special).__name__
-                raise TypeError(f'allowed_special must be "all" or a set, got {got}')
+            is_set = isinstance(allowed_special, (set, frozenset))
+            if not (is_set and all(isinstance(each, str) for each in allowed_special)):
+                first = texts[:1]  # it has an error in any case
+                _refuse(_found(self._disallowed(allowed_special, disallowed_special), first))
+                "".join(first).encode()  # a surrogate comes before the type, as in tiktoken
+                got = type(allowed_special).__name__ + (" of other values" if is_set else "")
+                raise TypeError(f'allowed_special must be "all" or a set of str, got {got}')
             allowed = tuple(allowed_special & known)
         disallowed: Any = () if allowed == "all" else "all"
         if disallowed_special != "all":
