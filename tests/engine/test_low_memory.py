@@ -46,7 +46,9 @@ CALLS = {
     "train from counts": "Tokenizer.train(many, 300)",
     "train with a base": "Tokenizer.train(many, 2050, base=large)",
     "load of a vocabulary": "Tokenizer.load('merges.json').encode(text)",
-    "load of tiktoken's ranks": "Tokenizer.load('ranks.tiktoken', pattern='gpt2').encode(text)",
+    "load of tiktoken's ranks": (
+        "Tokenizer.load('ranks.tiktoken', pattern='gpt2', special_tokens={}).encode(text)"
+    ),
 }
 
 # Each call has a process of its own for each room, forked from one that has only made its input:

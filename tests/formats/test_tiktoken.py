@@ -173,7 +173,9 @@ def test_ranks_are_read_as_by_the_python_engine(
 def outcome(path: Path) -> object:
     """Return what a file with WHOLE as its pattern is, or why it is refused."""
     try:
-        return made_of(Tokenizer.load(path, pattern=WHOLE, format="tiktoken")._vocabulary)
+        return made_of(
+            Tokenizer.load(path, pattern=WHOLE, special_tokens={}, format="tiktoken")._vocabulary
+        )
     except ValueError as error:
         return str(error)
 
@@ -280,7 +282,7 @@ def test_a_token_may_be_very_long(length: int, tmp_path: Path) -> None:
     """It takes time that follows its length, not the square of it."""
     ranks = {**BYTES, b"ab": 300, b"b" * length: 301, b"ab" * length: 302}
     path = written(tmp_path / "x.tiktoken", ranks)
-    tokenizer = Tokenizer.load(path, pattern=WHOLE)
+    tokenizer = Tokenizer.load(path, pattern=WHOLE, special_tokens={})
     assert tokenizer.encode("b" * length) == [301]
     assert tokenizer.encode("ab" * length + "a") == [300] * length + [97]
 
@@ -424,13 +426,19 @@ def test_pattern_with_another_meaning_here_is_refused(
 
 def test_tiktokens_own_spelling_of_a_public_pattern_is_taken(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tiktoken", BYTES)
-    tokenizer = Tokenizer.load(path, pattern=openai_public.r50k_pat_str)
-    assert tokenizer == Tokenizer.load(path, pattern="gpt2")
+    tokenizer = Tokenizer.load(path, pattern=openai_public.r50k_pat_str, special_tokens={})
+    assert tokenizer == Tokenizer.load(path, pattern="gpt2", special_tokens={})
 
 
-def test_without_special_tokens_there_are_none(tmp_path: Path) -> None:
+def test_without_special_tokens_there_are_none_and_a_warning(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tiktoken", BYTES)
-    assert dict(Tokenizer.load(path, pattern="gpt2").special_tokens) == {}
+    with pytest.warns(
+        UserWarning, match=r"give them as special_tokens= .* or \{\} for none"
+    ) as all:
+        tokenizer = Tokenizer.load(path, pattern="llama3")
+    assert [each.filename for each in all] == [__file__]
+    assert dict(tokenizer.special_tokens) == {}
+    assert Tokenizer.load(path, pattern="llama3", special_tokens={}) == tokenizer
 
 
 ALTERED: dict[str, Callable[[bytes], bytes]] = {
@@ -521,8 +529,8 @@ def test_the_pattern_of_an_unknown_file_has_to_be_given(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tiktoken", BYTES)
     assert refusal(Tokenizer.load, path) == (
         f"{path}: a .tiktoken file lacks the pattern and the special tokens, and this file is not "
-        "a public one whose pattern is known: give both, or record them once with "
-        "`bpetite convert --pattern --special-token`"
+        "a public one whose pattern is known: give both (pattern=, "
+        "special_tokens=), or record them once with `bpetite convert --pattern --special-token`"
     )
 
 
@@ -777,7 +785,7 @@ def test_merges_that_never_happen_do_not_matter(tmp_path: Path) -> None:
     library = encoding(read_by_tiktoken(path))
     lot = random.Random(0)
     texts = ["".join(lot.choices("abc", k=lot.randrange(12))) for _ in range(300)]
-    loaded = Tokenizer.load(path, pattern=WHOLE)
+    loaded = Tokenizer.load(path, pattern=WHOLE, special_tokens={})
     assert (
         tokenizer.encode_batch(texts) == library.encode_batch(texts) == loaded.encode_batch(texts)
     )
@@ -788,7 +796,7 @@ def test_needless_ignore_merges_does_not_matter(tmp_path: Path) -> None:
     tokenizer = Tokenizer(vocabulary(TWO, [(97, 98), (99, 100)], ignore_merges=True))
     path = tmp_path / "x.tiktoken"
     tokenizer.save(path)
-    loaded = Tokenizer.load(path, pattern="gpt2")
+    loaded = Tokenizer.load(path, pattern="gpt2", special_tokens={})
     assert [each.encode("ab abcd cd") for each in (tokenizer, loaded)] == [
         [256, 32, 256, 257, 32, 257]
     ] * 2

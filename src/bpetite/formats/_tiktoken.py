@@ -143,14 +143,22 @@ class Tiktoken(Format):
             if known is None:
                 raise ValueError(
                     f"{file.path}: a .tiktoken file lacks the pattern and the special tokens, and "
-                    f"this file is not a public one whose pattern is known: give both, or record "
-                    f"them once with `bpetite convert --pattern --special-token`"
+                    f"this file is not a public one whose pattern is known: give both (pattern=, "
+                    f"special_tokens=), or record them once with `bpetite convert --pattern "
+                    f"--special-token`"
                 )
             pattern = known.pattern
         if special_tokens is None:
-            special_tokens = known.special_tokens if known else {}
+            special_tokens = known.special_tokens if known else None
         with file.path_in_errors():
-            vocabulary = from_ranks(ranks, special_tokens, pattern)
+            vocabulary = from_ranks(ranks, special_tokens or {}, pattern)
+        if special_tokens is None:
+            warnings.warn(
+                f"{file.path}: a .tiktoken file lacks the special tokens, so literals such as "
+                f"{_END} are text: give them as special_tokens= (--special-token), or {{}} for "
+                f"none",
+                stacklevel=4,  # the caller of Tokenizer.load
+            )
         if source.folder is not None:
             vocabulary = in_folder(source.folder, replace(vocabulary, kept_special_tokens=kept))
             file.check_unchanged()
