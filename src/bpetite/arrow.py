@@ -13,9 +13,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from bpetite import Tokenizer
+from bpetite import Tokenizer, _arguments
+from bpetite._arguments import Dtype
+from bpetite._tokenizer import vocabulary_of
+from bpetite.corpora._inputs.columns import is_view
 
 __all__ = ["count", "decode", "encode"]
 
@@ -35,7 +39,7 @@ def encode(
     tokenizer: Tokenizer,
     column: Any,
     *,
-    dtype: Literal["uint32", "uint16"] = "uint32",
+    dtype: Dtype = "uint32",
     begin: str | int | None = None,
     end: str | int | None = None,
     threads: int | None = 1,
@@ -54,7 +58,8 @@ def encode(
     errors of `Tokenizer.encode_buffer`.
     """
     pa = _pyarrow()
-    type = pa.uint16() if dtype == "uint16" else pa.uint32()
+    size = _arguments.item_size_of(dtype, vocabulary_of(tokenizer))
+    type = pa.uint16() if size == 2 else pa.uint32()
 
     def lists(texts: _Texts) -> Any:
         ids, starts = tokenizer.encode_buffer(
@@ -104,14 +109,12 @@ def decode(
     pa = _pyarrow()
 
     def texts(lists: Any) -> Any:
-        ids, offsets = _ids_of(lists), lists.offsets.to_pylist()
+        ids, spans = _ids_of(lists), _spans(lists)
         found = [
             tokenizer.decode(ids[start:end], errors=errors, skip_special_tokens=skip_special_tokens)
             if is_valid
             else None
-            for start, end, is_valid in zip(
-                offsets, offsets[1:], lists.is_valid().to_pylist(), strict=False
-            )
+            for (start, end), is_valid in zip(spans, lists.is_valid().to_pylist(), strict=True)
         ]
         return pa.array(found, pa.large_string())
 
@@ -180,6 +183,8 @@ def _plain(chunk: Any) -> Any:
     """Return an array of texts with a buffer of offsets. Raises TypeError for another type."""
     pa, types = _pyarrow(), _pyarrow().types
     if types.is_dictionary(chunk.type):
+        if is_view(chunk.type.value_type):  # pyarrow cannot take texts out of a dictionary of views
+            chunk = pa.DictionaryArray.from_arrays(chunk.indices, _plain(chunk.dictionary))
         chunk = chunk.dictionary_decode()
     if types.is_string_view(chunk.type) or types.is_null(chunk.type):
         return chunk.cast(pa.large_string())
@@ -231,14 +236,38 @@ def _int32(starts: memoryview) -> Any:
     return pa.Array.from_buffers(pa.int64(), len(starts), buffers).cast("int32")
 
 
+def _spans(lists: Any) -> Iterator[tuple[int, int]]:
+    """Return where each list begins and ends in `lists.values`."""
+    types = _pyarrow().types
+    if types.is_fixed_size_list(lists.type):
+        size = lists.type.list_size
+        first = lists.offset * size
+        starts = range(first, first + len(lists) * size, size) if size else [0] * len(lists)
+        return ((start, start + size) for start in starts)
+    offsets = lists.offsets.to_pylist()
+    if types.is_list_view(lists.type) or types.is_large_list_view(lists.type):
+        sizes = lists.sizes.to_pylist()
+        return ((start, start + size) for start, size in zip(offsets, sizes, strict=True))
+    return pairwise(offsets)
+
+
 def _ids_of(lists: Any) -> Any:
     """Return the ids of all lists. Raises TypeError if a column does not have lists of ids."""
     types = _pyarrow().types
-    is_list = types.is_list(lists.type) or types.is_large_list(lists.type)
+    is_list = any(
+        is_kind(lists.type)
+        for is_kind in (
+            types.is_list,
+            types.is_large_list,
+            types.is_fixed_size_list,
+            types.is_list_view,
+            types.is_large_list_view,
+        )
+    )
     if not is_list or str(lists.type.value_type) not in _ID_FORMATS:
         raise TypeError(f"the column must have lists of ids, got {lists.type}")
     values = lists.values
-    if values.null_count:
+    if values.null_count and lists.flatten().null_count:  # a null list may have null ids
         raise TypeError("the column has a list with a null in place of an id")
     buffer = values.buffers()[1]
     view: Any = memoryview(buffer if buffer is not None else b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from support.engines import quick_once
 
 from bpetite import Tokenizer
+from bpetite.corpora import Corpus
 
 pa = pytest.importorskip("pyarrow")
 
@@ -208,3 +210,55 @@ def test_text_that_is_not_utf8_is_named() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         arrow.encode(TOKENIZER, pa.array([b"ab", b"\xff"]))
     assert caught.value.__notes__ == ["in document 1, which begins at byte 2 of data"]
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.dtype("uint16"), "uint16"])
+def test_ids_have_the_type_of_any_name_of_it(dtype: Any) -> None:
+    column = pa.array(["ab", None])
+    assert arrow.encode(TOKENIZER, column, dtype=dtype).type == pa.list_(pa.uint16())
+
+
+@pytest.mark.parametrize("categories", ["Categorical", "Enum"])
+def test_categories_of_polars_are_texts(categories: str) -> None:
+    polars = pytest.importorskip("polars")
+    dtype = (
+        polars.Categorical if categories == "Categorical" else polars.Enum(["a long category", "b"])
+    )
+    column = polars.Series(["a long category", None, "b", "a long category"], dtype=dtype)
+    texts = polars.Series(column.to_list())
+    assert arrow.encode(TOKENIZER, column).to_pylist() == arrow.encode(TOKENIZER, texts).to_pylist()
+    assert arrow.count(TOKENIZER, column).to_pylist() == arrow.count(TOKENIZER, texts).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.uint16(), 2),
+        pa.list_view(pa.uint16()),
+        pa.large_list_view(pa.int64()),
+        pa.large_list(pa.uint8()),
+    ],
+    ids=str,
+)
+def test_lists_of_all_kinds_are_decoded(kind: Any) -> None:
+    column = pa.array([[97, 98], None, [99, 100], [101, 102]], kind)
+    texts = ["ab", None, "cd", "ef"]
+    assert arrow.decode(TOKENIZER, column).to_pylist() == texts
+    assert arrow.decode(TOKENIZER, column.slice(1)).to_pylist() == texts[1:]
+    assert arrow.decode(TOKENIZER, column.slice(2, 1)).to_pylist() == texts[2:3]
+    with pytest.raises(TypeError, match="a null in place of an id"):
+        arrow.decode(TOKENIZER, pa.array([[97, None]], kind))
+
+
+def test_views_of_a_list_may_overlap() -> None:
+    ids = pa.ListViewArray.from_arrays([1, 0], [2, 2], pa.array([97, 98, 99], pa.uint16()))
+    assert arrow.decode(TOKENIZER, ids).to_pylist() == ["bc", "ab"]
+
+
+def test_a_file_of_categories_has_their_texts(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    texts = ["a long category", "b", "a long category"]
+    frame = polars.DataFrame({"text": polars.Series(texts, dtype=polars.Categorical)})
+    frame.write_ipc(tmp_path / "a.arrow")
+    frame.write_ipc_stream(tmp_path / "b.arrow")
+    assert [*Corpus(tmp_path / "a.arrow")] == [*Corpus(tmp_path / "b.arrow")] == texts

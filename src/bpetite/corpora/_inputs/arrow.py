@@ -117,6 +117,9 @@ def _checked(column: Any) -> Any:
     if indices is not None:
         indices.validate(full=True)
         pa.DictionaryArray.from_arrays(indices, texts)  # checks the indices
+        if is_view(texts.type):  # pyarrow cannot take texts out of a dictionary of views
+            texts = _with_empty_nulls(texts).cast(pa.large_binary())
+            return pa.DictionaryArray.from_arrays(indices, texts)
     return _with_empty_nulls(column) if is_view(column.type) and column.null_count else column
 
 

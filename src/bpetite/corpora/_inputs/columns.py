@@ -68,8 +68,8 @@ def check_column(schema: Any, field: str) -> int:
 
 def _is_text(pa: Any, kind: Any) -> bool:
     types = pa.types
-    if types.is_dictionary(kind):  # pyarrow cannot take texts out of a dictionary of views
-        return not is_view(kind.value_type) and _is_text(pa, kind.value_type)
+    if types.is_dictionary(kind):
+        return _is_text(pa, kind.value_type)
     return any(
         is_kind(kind)
         for is_kind in (
