@@ -289,7 +289,9 @@ def _step_rows(tokenizer: Tokenizer, piece: ExplainedPiece) -> str:
         return " + ".join(_token_text(tokenizer.token_bytes(id), quoted=True) for id in pair)
 
     def joined(ids: tuple[int, ...]) -> str:
-        texts = [_token_text(tokenizer.token_bytes(id)) for id in ids[:_MAX_STATE_IDS]]
+        tokens = map(tokenizer.token_bytes, ids[:_MAX_STATE_IDS])
+        # At the edge of a column, a space would be lost.
+        texts = [_token_text(token, quoted=token != token.strip(b" ")) for token in tokens]
         return "|".join([*texts, "..."] if len(ids) > _MAX_STATE_IDS else texts)
 
     states = piece.states()
