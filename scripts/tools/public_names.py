@@ -54,6 +54,8 @@ FOR_OTHER_MODULES = {
     "bpetite.corpora.CorpusFile.rows_before",
     "bpetite.corpora.CorpusFile.skips_bad",
     "bpetite.corpora.Report.count",
+    "bpetite.transformers.Tokenizer.decode",
+    "bpetite.transformers.Tokenizer.encode",
     "bpetite.corpora.Report.count_bad",
 }
 """Members that other modules of bpetite call. They are not public, and may change."""

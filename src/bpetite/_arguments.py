@@ -473,9 +473,9 @@ def check_new_special_tokens(
     special_tokens: Iterable[str] | Mapping[str, int],
 ) -> list[str] | dict[str, int]:
     """Return new special tokens: a list of literals, or the id of each literal."""
-    literals = check_special_literals(special_tokens)
     if not isinstance(special_tokens, Mapping):
-        return literals
+        return check_special_literals(special_tokens)
+    literals = check_special_literals([*special_tokens])
     return {literal: as_id(special_tokens[literal]) for literal in literals}
 
 

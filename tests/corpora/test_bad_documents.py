@@ -674,7 +674,7 @@ def test_buffer_of_offsets_may_have_any_length() -> None:
     assert found.batch.offsets.tolist() == [0, 1, 2]
 
 
-def test_a_dictionary_of_views_may_have_a_null_that_points_anywhere(tmp_path: Path) -> None:
+def test_a_null_in_a_dictionary_of_views_may_point_anywhere(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     views = struct.pack("<i12s", 2, b"ab") + struct.pack("<i4s2i", -65536, b"\xff\x7f", 9, 1 << 30)
     buffers = [pa.py_buffer(b"\1"), pa.py_buffer(views), pa.py_buffer(b"")]

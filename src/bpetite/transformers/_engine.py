@@ -210,7 +210,7 @@ class Engines:
                 self._refused = Snapshot(library)
 
     def read(self, library: tokenizers.Tokenizer) -> Engine:
-        """Return a new engine; raise ValueError, with the field, if there is none."""
+        """Return a new engine; raise ValueError, with the field, if it cannot be made."""
         self._engine = Engine(library)
         self._changed = None
         return self._engine
