@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.engines import once
 from support.examples import slow_except
 
-from bpetite import Tokenizer
+from bpetite import Tokenizer, corpora
 from bpetite.corpora import Corpus, Repair, finish, repair, tokenize, verify
 from bpetite.corpora._folder import opened, sealed
 from bpetite.corpora._token_files import FORMATS
@@ -228,3 +230,73 @@ def test_a_good_folder_and_an_unfinished_one_lose_nothing(corpus: Corpus, tmp_pa
     assert ".bpetite/receipts/00001.json" in repair(folder).removed
     written(corpus, folder, "megatron")
     assert contents(folder) == before
+
+
+def forged(path: Path, place: list[Any], value: Any) -> None:
+    """Change a value of a document, and its hash."""
+    document = opened(path.read_bytes(), path.name)
+    holder = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    path.write_bytes(sealed(document))
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+@pytest.mark.parametrize("format", ["megatron", "llmc", "datatrove", "olmo"])
+def test_no_file_outside_a_folder_is_read(
+    format: str, is_absolute: bool, corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tokens"
+    written(corpus, folder, format)
+    manifest = folder / "manifest.json"
+    document = opened(manifest.read_bytes(), "manifest")
+    shard = document["shards"][0]
+    for file in shard["files"]:
+        (tmp_path / file["name"]).write_bytes((folder / file["name"]).read_bytes())
+    place = f"{tmp_path}/" if is_absolute else "../"
+    shard["name"] = place + shard["name"]
+    for file in shard["files"]:
+        file["name"] = place + file["name"]
+    manifest.write_bytes(sealed(document))
+    with pytest.raises(ValueError, match=r"manifest\.json: shards\[0\].*name is .*, which"):
+        corpora.open(folder)
+    (problem,) = verify(folder)
+    assert "which no file of a part has" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "fault"),
+    [
+        ("manifest.json", ["dtype"], "x", "dtype must be uint16 or uint32, got 'x'"),
+        ("manifest.json", ["format"], "x", "format must be one of "),
+        ("manifest.json", ["end"], "<|x|>", "begin or end is '<|x|>', which is not a special"),
+        ("manifest.json", ["end"], 5, "end must be str or null, got 5"),
+        ("manifest.json", ["totals", "ids"], 1.5, "totals.ids must be int, got 1.5"),
+        ("manifest.json", ["totals", "ids"], True, "totals.ids must be int, got True"),
+        ("manifest.json", ["shards", 0, "ids"], -1, "shards[0].ids must be at least 0, got -1"),
+        ("manifest.json", ["shards", 0, "ids"], "5", "shards[0].ids must be int, got '5'"),
+        ("manifest.json", ["shards", 0, "split"], [], "shards[0].split must be str, got []"),
+        ("manifest.json", ["parts", 0, "shards"], {}, "parts[0].shards must be a list, got {}"),
+        ("manifest.json", ["tokenizer", "special_tokens"], [], "must be a dict, got []"),
+        (".bpetite/plan.json", ["part_bytes"], None, "part_bytes must be int, got None"),
+        (".bpetite/plan.json", ["parts", 0, 0, "path"], 5, "parts[0][0].path must be str, got 5"),
+        (".bpetite/receipts/00000.json", ["part"], "0", "part must be int, got '0'"),
+        (".bpetite/receipts/00000.json", ["plan"], None, "plan must be str, got None"),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_is_named(
+    name: str, place: list[Any], value: Any, fault: str, corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tokens"
+    written(corpus, folder, "llmc")
+    forged(folder / name, place, value)
+    problems = verify(folder)
+    assert any(name.split("/")[-1] + ": " in each and fault in each for each in problems)
+    if name == "manifest.json":
+        with pytest.raises(ValueError, match=re.escape(fault)):
+            corpora.open(folder)
+    repair(folder)
+    written(corpus, folder, "llmc")
+    assert verify(folder) == []

@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from bpetite import Tokenizer
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import PartSource
 from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
+from bpetite.corpora._splits import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.token_format import Shard, TokenFormat
 from bpetite.formats._files import new_file
@@ -315,6 +316,84 @@ def _encoded(document: Json) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
+def _fault(value: Any, hint: Any, name: str = "") -> str:
+    """Return which field of a document has a value of another type than its annotation, or "".
+
+    >>> _fault(Counts(ids="many"), Counts)
+    "ids must be int, got 'many'"
+    """
+    if hasattr(hint, "__dataclass_fields__"):
+        fields = vars(value)
+        inner = [(fields[key], each, key) for key, each in _hints_of(hint)]
+        check = _VALUE_FAULTS.get(hint)
+        faults = chain((_fault(*each) for each in inner), [] if check is None else check(value))
+        place = f"{name}." if name else ""
+        return next((f"{place}{fault}" for fault in faults if fault), "")
+    origin = get_origin(hint)
+    if origin in (list, dict):
+        if type(value) is not origin:
+            return f"{name} must be a {origin.__name__}, got {value!r:.40}"
+        pairs = enumerate(value) if origin is list else value.items()
+        kind = get_args(hint)[-1]
+        if kind is Any:
+            return ""
+        return next(
+            filter(None, (_fault(item, kind, f"{name}[{key!r}]") for key, item in pairs)), ""
+        )
+    allowed = get_args(hint) or (hint,)
+    if hasattr(value, "__dataclass_fields__"):
+        return _fault(value, type(value), name)
+    if type(value) not in allowed:
+        names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in allowed)
+        return f"{name} must be {names}, got {value!r:.40}"
+    if type(value) is int and value < 0 and name != "shuffle":
+        return f"{name} must be at least 0, got {value}"
+    return ""
+
+
+@cache
+def _hints_of(kind: type) -> list[tuple[str, Any]]:
+    return [*get_type_hints(kind).items()]
+
+
+def _settings_faults(settings: Settings) -> Iterator[str]:
+    if settings.format not in FORMATS:
+        yield f"format must be one of {', '.join(FORMATS)}, got {settings.format!r}"
+    elif settings.dtype not in ("uint16", "uint32"):
+        yield f"dtype must be uint16 or uint32, got {settings.dtype!r}"
+    literals = [each for each in (settings.begin, settings.end) if each is not None]
+    for literal in literals:
+        if literal not in settings.tokenizer.special_tokens:
+            yield f"begin or end is {literal!r}, which is not a special token"
+    if not literals and not settings.token_format.stores_boundaries:
+        yield "begin or end must be a special token, got null"
+
+
+def _name_faults(facts: FileFacts | ShardFacts) -> Iterator[str]:
+    name = facts.name if isinstance(facts, FileFacts) else f"{facts.name}.bin"
+    if not is_file_name(name):
+        yield f"name is {facts.name!r}, which no file of a part has"
+
+
+_VALUE_FAULTS: dict[type, Callable[[Any], Iterator[str]]] = {
+    Settings: _settings_faults,
+    FileFacts: _name_faults,
+    ShardFacts: _name_faults,
+}
+
+
+def is_file_name(name: str, part: int | None = None) -> bool:
+    """Return whether a name is one that `tokenize` gives to a file: of one part, if given.
+
+    >>> is_file_name("train_00002.bin", 2), is_file_name("../notes.txt")
+    (True, False)
+    """
+    number = r"\d{5,}" if part is None else f"{part:05d}"
+    joined = "?" if part is None else ""
+    shard = rf"({UNJOINED}/)?({TRAINING}|{VALIDATION})(_{number}){joined}(_\d{{5,}})?\.[a-z.]+"
+    return re.fullmatch(rf"{shard}|{BAD}/{number}\.jsonl", name) is not None
+
+
 def receipt_name(part: int) -> str:
     """Return the name of the receipt of a part.
 
@@ -354,12 +433,15 @@ class Folder:
         if version != VERSION:
             raise VersionError(f"{path}: version {version}; this bpetite reads {VERSION}")
         try:
-            return kind.from_json(document)
-        except (KeyError, TypeError, AttributeError):
+            found = kind.from_json(document)
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise ValueError(
                 f"{path}: another document of token files has this name; bring back the right one, "
                 "or write another folder"
             ) from None
+        if fault := _fault(found, kind):
+            raise ValueError(f"{path}: {fault}; bring back the right one, or write another folder")
+        return found
 
     def found(self, name: str, kind: type[Document]) -> Document | None:
         try:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from bpetite import Tokenizer
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._folder import (
-    BAD,
     MANIFEST,
     PLAN,
     RECEIPTS,
@@ -20,6 +18,7 @@ from bpetite.corpora._folder import (
     Manifest,
     Plan,
     Receipt,
+    is_file_name,
     receipt_number,
 )
 from bpetite.corpora._splits import TRAINING, VALIDATION
@@ -120,7 +119,7 @@ def _removed(folder: Folder, names: set[str]) -> list[str]:
         except ValueError:
             continue  # the next run writes over the files
         if receipt is not None:
-            others |= {file.name for file in receipt.files if _is_of_part(file.name, number)}
+            others |= {file.name for file in receipt.files if is_file_name(file.name, number)}
     first = [MANIFEST] if receipts or MANIFEST in names else []
     removed = []
     for name in (*first, *receipts, *sorted(others)):
@@ -128,13 +127,3 @@ def _removed(folder: Folder, names: set[str]) -> list[str]:
             storage.remove_file(folder.path / name)
             removed.append(name)
     return removed
-
-
-def _is_of_part(name: str, number: int) -> bool:
-    """Return whether a name is one that `tokenize` gives to a file of a part.
-
-    >>> _is_of_part("train_00002.bin", 2), _is_of_part("../notes.txt", 2)
-    (True, False)
-    """
-    shard = rf"({UNJOINED}/)?({TRAINING}|{VALIDATION})_{number:05d}(_\d{{5,}})?\.[a-z.]+"
-    return re.fullmatch(rf"{shard}|{BAD}/{number:05d}\.jsonl", name) is not None
