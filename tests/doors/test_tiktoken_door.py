@@ -233,9 +233,7 @@ KINDS: dict[str, Any] = {
     "allowed", [*(kind(LITERALS[:1]) for kind in KINDS.values()), [], {1}, None, "all"]
 )
 @pytest.mark.parametrize("kind", [*KINDS, None, "all", "none"])
-def test_kinds_of_allowed_and_disallowed_match_tiktoken(
-    allowed: Any, kind: str | None
-) -> None:
+def test_kinds_of_allowed_and_disallowed_match_tiktoken(allowed: Any, kind: str | None) -> None:
     options: dict[str, Any] = {"allowed_special": allowed}
     if kind != "none":
         options["disallowed_special"] = KINDS[kind](LITERALS[1:]) if kind in KINDS else kind

@@ -83,7 +83,7 @@ def test_special_tokens_that_overlap(tmp_path: Path) -> None:
     found = [
         differences(subject, compare_ids.brackets(5))
         for subject in compare_ids.overlapping_subjects(
-            lambda special_tokens: Tokenizer.train("a a a", 258, special_tokens=special_tokens),
+            lambda special_tokens: Tokenizer.train("a a a", 258, special_tokens=[*special_tokens]),
             "small",
             tmp_path,
         )
