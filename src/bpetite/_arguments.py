@@ -436,7 +436,8 @@ def check_special_literals(special_tokens: Iterable[str]) -> list[str]:
 
 def check_required(require: Iterable[str]) -> list[str]:
     """Return the tokens that training has to make."""
-    check_iterable(require, "require", "str")
+    if not isinstance(require, (set, frozenset)):  # they need no order
+        check_iterable(require, "require", "str")
     tokens = [*require]
     for token in tokens:
         if not isinstance(token, str):
@@ -566,7 +567,12 @@ Dtype = Literal["uint32", "uint16"] | type[Any] | _NumpyDtype
 _ITEM_SIZES = {"uint32": 4, "uint16": 2}
 
 
-def item_size_of(dtype: Dtype, vocabulary: Vocabulary) -> int:
+class _Numbered(Protocol):
+    @property
+    def n_vocab(self) -> int: ...
+
+
+def item_size_of(dtype: Dtype, vocabulary: _Numbered) -> int:
     """Return the size of an id in bytes, in a buffer for the ids of a vocabulary.
 
     >>> item_size_of("uint16", Vocabulary((), {"<|a|>": 256}, "..."))

@@ -578,7 +578,7 @@ def _is_tar(header: bytes) -> bool:
 
 def check_document(name: str, beginning: bytes) -> None:
     """Raise ValueError if a file or a buffer with this beginning is a container, not a text."""
-    if container := container_of(beginning):
+    if container := container_of(beginning[:BEGINNING_BYTES]):
         kind, remedy = container
         raise ValueError(f"{name} is {kind}; {remedy}")
 

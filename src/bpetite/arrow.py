@@ -16,9 +16,8 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from bpetite import Tokenizer, _arguments
-from bpetite._arguments import Dtype
-from bpetite._tokenizer import vocabulary_of
+from bpetite import Tokenizer
+from bpetite._arguments import Dtype, item_size_of
 from bpetite.corpora._inputs.columns import is_view
 
 __all__ = ["count", "decode", "encode"]
@@ -58,8 +57,7 @@ def encode(
     errors of `Tokenizer.encode_buffer`.
     """
     pa = _pyarrow()
-    size = _arguments.item_size_of(dtype, vocabulary_of(tokenizer))
-    type = pa.uint16() if size == 2 else pa.uint32()
+    type = pa.uint16() if item_size_of(dtype, tokenizer) == 2 else pa.uint32()
 
     def lists(texts: _Texts) -> Any:
         ids, starts = tokenizer.encode_buffer(

@@ -20,7 +20,7 @@ from support.engines import quick_once
 from support.examples import slow_except
 from support.programs import variables
 
-from bpetite import Tokenizer
+from bpetite import Tokenizer, corpora
 from bpetite.corpora import Corpus, TokenizeProgress, finish, plan, tokenize, tokenize_parts, verify
 from bpetite.corpora._folder import MANIFEST, Folder, Manifest
 from bpetite.corpora._token_files import FORMATS
@@ -204,6 +204,32 @@ def test_wrong_settings_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=reason):
         tokenize(Corpus(source), TOKENIZER, folder, format, **options)
+
+
+def test_numbers_of_numpy_are_those_of_python(source: Path, tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    found = []
+    for number in (int, numpy.int32):
+        folder = tmp_path / number.__name__
+        options: dict[str, Any] = {
+            "validation": number(2),
+            "shuffle": number(5),
+            "part_bytes": number(200),
+        }
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", **options)
+        assert verify(folder) == []
+        blocks = corpora.open(folder).blocks(number(3), seed=number(1))
+        found.append([block.ids.tolist() for block in blocks])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["shard_tokens", "validation", "shuffle", "part_bytes"])
+@pytest.mark.parametrize("value", [True, "5"])
+def test_a_setting_that_is_no_number_is_refused(
+    name: str, value: Any, source: Path, folder: Path
+) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be "):
+        tokenize(Corpus(source), TOKENIZER, folder, "megatron", **{name: value})
 
 
 def test_boundaries_cannot_be_lost(source: Path, folder: Path) -> None:

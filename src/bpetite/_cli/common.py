@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpetite import Tokenizer
-from bpetite._corpus import BEGINNING_BYTES, check_document, utf8_fault
+from bpetite._corpus import check_document, utf8_fault
 from bpetite.corpora import BadDocumentError, Corpus
 from bpetite.corpora._storage import public
 from bpetite.formats import recognise
@@ -274,7 +274,7 @@ def literal_argument(argument: str | None) -> str | None:
 def read_text(name: str) -> str:
     """Return the text of a file or of standard input. Raises ValueError if it is not UTF-8."""
     data = read(name)
-    check_document(shown(name), data[:BEGINNING_BYTES])
+    check_document(shown(name), data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

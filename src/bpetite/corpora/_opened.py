@@ -12,6 +12,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, overload
 
+from bpetite._arguments import as_integer
 from bpetite.corpora._folder import Folder, Settings, ShardFacts
 from bpetite.corpora._new_files import in_file_order
 from bpetite.corpora._shuffle import Shuffle
@@ -225,8 +226,11 @@ class Blocks(Sequence[PackedBlock]):
 
     def __init__(self, folder: TokenFolder, length: int, seed: int | None) -> None:
         """Not for users: call `TokenFolder.blocks`."""
+        length = as_integer(length, "length must be an integer")
         if length < 1:
             raise ValueError(f"length must be positive, got {length}")
+        if seed is not None:
+            seed = as_integer(seed, "seed must be an integer or None")
         self._folder = folder
         self._ids = folder.ids
         self._length = length

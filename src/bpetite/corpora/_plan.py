@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from itertools import chain
-from operator import index
 from typing import Any, NamedTuple
 
 from bpetite import Tokenizer
+from bpetite._arguments import as_integer
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._corpus import Corpus, PartSource, parts_of
 from bpetite.corpora._folder import PLAN, Folder, Plan, Settings, VocabularyFacts, plain
@@ -88,8 +88,14 @@ def plan(
     begin, end = _boundary_literals(tokenizer, token_format, begin, end)
     if shard_tokens is None:
         shard_tokens = DEFAULT_SHARD_TOKENS.get(format)
+    if shard_tokens is not None:
+        shard_tokens = as_integer(shard_tokens, "shard_tokens must be an integer or None")
+    if not isinstance(validation, float):
+        validation = as_integer(validation, "validation must be a number")
+    if shuffle is not None:
+        shuffle = as_integer(shuffle, "shuffle must be an integer or None")
+    part_bytes = as_integer(part_bytes, "part_bytes must be an integer")
     _check_numbers(token_format, shard_tokens, validation, part_bytes)
-    part_bytes = index(part_bytes)  # of another library, it might overflow
     place = Folder(folder)
     parts = parts_of(corpus, part_bytes)
     if not parts:
