@@ -26,10 +26,8 @@ PUBLIC = {
 
 UNDERNEATH = {
     "bpetite._arguments.ERRORS",
-    "bpetite._corpus.BEGINNING_BYTES",
     "bpetite._corpus.check_document",
     "bpetite._corpus.utf8_fault",
-    "bpetite._corpus.check_document",
     "bpetite._piece_counts.file.is_counts_file",
     "bpetite._pretokenizer.pattern_end",
     "bpetite.analysis._explain.MAX_PIECE_BYTES",
