@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import signal
@@ -113,6 +114,41 @@ except ValueError as error:
     print(error)
 """
     expected = f"{tmp_path / name}: not a file but a pipe or a device; replace it by a file\n"
+    assert output_of(program, timeout=20) == expected
+
+
+CACHED = hashlib.sha1(b"https://a/b").hexdigest()
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("chat_template.jinja", "bpetite.chat.ChatTemplate.load(folder)"),
+        ("tokenizer_config.json", "bpetite.chat.ChatTemplate.load(folder)"),
+        ("special_tokens_map.json", "bpetite.chat.ChatTemplate.load(folder)"),
+        ("additional_chat_templates/a.jinja", "bpetite.chat.ChatTemplate.load(folder)"),
+        ("a/b.txt", "[*bpetite.corpora.Corpus(folder)]"),
+        ("a/b.txt", "[*bpetite.corpora.Corpus(folder + '/*/*.txt')]"),
+        ("manifest.json", "bpetite.corpora.open(folder)"),
+        ("vocabulary.json", "bpetite.corpora._folder.Folder(folder).load_tokenizer()"),
+        (CACHED, "bpetite.tiktoken.load.load_tiktoken_bpe('https://a/b')"),
+    ],
+)
+def test_a_pipe_that_is_found_is_refused(name: str, call: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    program = f"""
+import os
+import bpetite.chat, bpetite.corpora, bpetite.tiktoken.load
+folder = os.environ["TIKTOKEN_CACHE_DIR"] = {os.fspath(tmp_path)!r}
+try:
+    {call}
+except ValueError as error:
+    print(error)
+"""
+    expected = f"{path}: not a file but a pipe or a device; replace it by a file\n"
     assert output_of(program, timeout=20) == expected
 
 

@@ -25,7 +25,7 @@ from bpetite.chat._messages import (
 )
 from bpetite.chat._prompt import ChatTemplateError, RenderedPrompt
 from bpetite.chat._text import TEMPLATE, Text, whole
-from bpetite.formats._files import SourceFile
+from bpetite.formats._files import SourceFile, file_in_folder
 
 _CONFIG = "tokenizer_config.json"
 _MAP = "special_tokens_map.json"
@@ -94,14 +94,14 @@ class ChatTemplate:
         tokens: dict[str, str] = {}
         for name in (_MAP, _CONFIG):
             if (path / name).exists():
-                file = SourceFile(path / name)
+                file = file_in_folder(path / name)
                 config = file.checked_object(file.document, "the file")
                 sources.update(_sources_of(file, config.get("chat_template")))
                 tokens.update(_tokens_of(config))
         if (path / _TEMPLATE).exists():
-            sources[_DEFAULT] = SourceFile(path / _TEMPLATE).text()
+            sources[_DEFAULT] = file_in_folder(path / _TEMPLATE).text()
         for each in sorted((path / _FOLDER).glob("*.jinja")):
-            sources[each.stem] = SourceFile(each).text()
+            sources[each.stem] = file_in_folder(each).text()
         if not sources:
             raise FileNotFoundError(f"{path}: neither {_TEMPLATE} nor a chat_template in {_CONFIG}")
         return cls(sources, limits=limits, **tokens)

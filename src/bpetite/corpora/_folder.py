@@ -28,7 +28,7 @@ from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
 from bpetite.corpora._splits import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.token_format import Shard, TokenFormat
-from bpetite.formats._files import new_file
+from bpetite.formats._files import check_found, new_file
 
 MANIFEST = "manifest.json"
 PLAN = ".bpetite/plan.json"
@@ -527,6 +527,7 @@ class Folder:
     def load_tokenizer(self) -> Tokenizer:
         """Load the vocabulary file, whether or not it was loaded before."""
         with storage.on_disk(self.path, [VOCABULARY]) as local:
+            check_found(local / VOCABULARY)
             return Tokenizer.load(local / VOCABULARY)
 
     def begin(self, plan: Plan, tokenizer: Tokenizer) -> None:

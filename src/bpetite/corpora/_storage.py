@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bpetite.corpora._extra import MissingExtraError, import_extra
+from bpetite.formats._files import check_found
 from bpetite.formats._systems import reachable, repeated
 
 # fsspec joins the URL of a file and of the archive or cache around it by `::`. A drive of Windows
@@ -343,7 +344,10 @@ def matching(path: str) -> list[str]:
         if os.path.lexists(reachable(path)) or not glob.has_magic(path):
             os.stat(reachable(path))  # its error names the path
             return [path]
-        return sorted(glob.glob(path, recursive=True))
+        found = sorted(glob.glob(path, recursive=True))
+        for each in found:
+            check_found(Path(reachable(each)))
+        return found
     place: Any = located(path)
     if not is_remote(place):
         return matching(str(place))
@@ -394,6 +398,8 @@ def _walk(folder: str, parents: tuple[tuple[int, int], ...]) -> Iterator[str]:
             if entry.is_dir():
                 yield from _walk(entry.path, (*parents, identity))
             else:
+                if not entry.is_file():
+                    check_found(Path(entry.path))
                 yield entry.path
 
 
@@ -432,8 +438,11 @@ def _is_of_desktop(name: str) -> bool:
 
 def read(path: Path) -> bytes:
     """Return the bytes of a file. Raises FileNotFoundError that names the path."""
-    with _errors_of(path) if is_remote(path) else nullcontext():
-        return path.read_bytes() if is_remote(path) else repeated(path.read_bytes)
+    if not is_remote(path):
+        check_found(path)
+        return repeated(path.read_bytes)
+    with _errors_of(path):
+        return path.read_bytes()
 
 
 def version_of(path: Path) -> tuple[object, ...]:

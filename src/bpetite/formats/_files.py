@@ -177,9 +177,14 @@ def file_in_folder(path: Path) -> SourceFile:
 
     Raises ValueError for a pipe or a device, because reading it might never end.
     """
+    check_found(path)
+    return SourceFile(path)
+
+
+def check_found(path: Path) -> None:
+    """Raise ValueError for a pipe or a device that no user named, as in `file_in_folder`."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path}: not a file but a pipe or a device; replace it by a file")
-    return SourceFile(path)
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bpetite._vocabulary import Vocabulary
-from bpetite.formats._files import SourceFile
+from bpetite.formats._files import SourceFile, file_in_folder
 from bpetite.formats._format import Source
 from bpetite.formats._gpt2 import read_pair
 from bpetite.formats._reference import Reference
@@ -174,7 +174,7 @@ def _cached(name: str) -> SourceFile | None:
     import hashlib  # slow to import, and rarely needed
 
     address = f"{_STORE}{_FOLDERS.get(name, 'encodings')}/{name}"
-    file = SourceFile(cache_folder() / hashlib.sha1(address.encode()).hexdigest())
+    file = file_in_folder(cache_folder() / hashlib.sha1(address.encode()).hexdigest())
     if not os.path.exists(file.path):
         return None
     if hashlib.sha256(file.data).hexdigest() != _HASHES[name]:
