@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from mmap import mmap
@@ -248,6 +249,18 @@ def ids_of(ids: Iterable[int], name: str = "ids") -> list[int]:
     return plain if countOf(map(type, plain), int) == len(plain) else [*map(as_id, plain)]
 
 
+def sliceable(ids: Iterable[int]) -> Sequence[int]:
+    """Return ids as they are if a slice of them is cheap, else as a list.
+
+    Raises TypeError as `check_ids` does.
+    """
+    check_ids(ids)
+    if isinstance(ids, (list, tuple, array, memoryview)):
+        return ids
+    # A Series of pandas finds its items by an index of its own, so only arrays stay.
+    return ids if hasattr(ids, "__array_interface__") else ids_of(ids)  # type: ignore[return-value]
+
+
 def check_iterable(values: object, name: str, items: str) -> None:
     """Raise TypeError for a value that is no iterable of items in an order.
 
@@ -337,9 +350,8 @@ def choose_specials(
     if not allowed.inverted:
         allowed = Chosen(allowed.literals | added)
     if disallowed.inverted:
-        all_literals = frozenset(special_tokens)
-        excluded = all_literals - allowed.literals
-        disallowed = Chosen(allowed.literals & all_literals if allowed.inverted else excluded)
+        others = special_tokens.keys() - allowed.literals
+        disallowed = Chosen(allowed.literals if allowed.inverted else frozenset(others))
     return allowed, disallowed
 
 

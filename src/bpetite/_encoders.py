@@ -39,17 +39,20 @@ class Encoders:
     """
 
     __slots__ = (
-        "_encoders", "_segment_splitters", "_splitters", "_tracers", "_vocabulary", "ordinary",
-        "usual",
+        "_encoders", "_segment_splitters", "_splitters", "_tracers", "_untrusted_splitters",
+        "_usual_plain", "_vocabulary", "ordinary", "usual",
     )  # fmt: skip
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.usual = ENGINE.make_text_encoder(vocabulary)
-        if plain := plain_tokens(vocabulary):
-            self.usual = self.usual.with_special_tokens(dict(vocabulary.special_tokens), [*plain])
+        self._usual_plain = plain_tokens(vocabulary)
+        if self._usual_plain:
+            special_tokens = dict(vocabulary.special_tokens)
+            self.usual = self.usual.with_special_tokens(special_tokens, [*self._usual_plain])
         self._encoders: dict[Chosen, TextEncoder] = {}
         self._splitters: dict[Chosen, ChunkSplitter] = {}
+        self._untrusted_splitters: dict[Chosen, ChunkSplitter] = {}
         self._segment_splitters: dict[Chosen, SpecialSplitter | StagedSplitter] = {}
         self._tracers: dict[Chosen, Tracer] = {}
         self.ordinary = self.encoder(Chosen(vocabulary.added_tokens))
@@ -76,9 +79,13 @@ class Encoders:
         allowed, _ = _arguments.choose_specials(self._vocabulary, allowed_special, ())
         return allowed._replace(guard=_arguments.checked_guard(self._vocabulary, guard))
 
-    def untrusted(self, chosen: Chosen) -> Chosen:
-        """Return the choice of the literals that count in untrusted text."""
-        return Chosen(frozenset(self._plain(chosen)), False, chosen.guard)
+    def untrusted_splitter(self, chosen: Chosen) -> ChunkSplitter:
+        """Return a splitter by which only the literals count that do so in untrusted text."""
+        splitter = self._untrusted_splitters.get(chosen)
+        if splitter is None:
+            splitter = self.splitter(Chosen(frozenset(self.plain(chosen)), False, chosen.guard))
+            _keep(self._untrusted_splitters, chosen, splitter)
+        return splitter
 
     def encoder(self, chosen: Chosen) -> TextEncoder:
         """Return an encoder by which only the chosen special tokens are special."""
@@ -87,7 +94,7 @@ class Encoders:
         encoder = self._encoders.get(chosen)
         if encoder is None:
             special_tokens = self._special_tokens(chosen)
-            encoder = self.usual.with_special_tokens(special_tokens, self._plain(chosen))
+            encoder = self.usual.with_special_tokens(special_tokens, self.plain(chosen))
             _keep(self._encoders, chosen, encoder)
         return encoder
 
@@ -119,7 +126,7 @@ class Encoders:
             if isinstance(specials, StagedSplitter) and not specials.shows_literals:
                 pretokenizer.forget_splits()
             apart = vocabulary.stages.starts_text
-            splitter = ChunkSplitter(pretokenizer, literals, flags, apart, self._plain(chosen))
+            splitter = ChunkSplitter(pretokenizer, literals, flags, apart, self.plain(chosen))
             _keep(self._splitters, chosen, splitter)
         return splitter
 
@@ -131,7 +138,7 @@ class Encoders:
         splitter = self._segment_splitters.get(chosen)
         if splitter is None:
             literals = self._special_tokens(chosen)
-            splitter = splitter_of(self._vocabulary, literals, self._plain(chosen))
+            splitter = splitter_of(self._vocabulary, literals, self.plain(chosen))
             if isinstance(splitter, StagedSplitter):
                 splitter = splitter.in_parts()
             _keep(self._segment_splitters, chosen, splitter)
@@ -190,8 +197,10 @@ class Encoders:
     def frame_size(self, add_special_tokens: bool) -> int:
         return sum(map(len, self.frame(add_special_tokens)))
 
-    def _plain(self, chosen: Chosen) -> list[str]:
-        plain = plain_tokens(self._vocabulary, chosen.guard)
+    def plain(self, chosen: Chosen) -> list[str]:
+        """Return the chosen literals that count in untrusted text."""
+        guard = chosen.guard
+        plain = self._usual_plain if guard is None else plain_tokens(self._vocabulary, guard)
         return sorted(each for each in plain if (each in chosen.literals) != chosen.inverted)
 
     def _special_tokens(self, chosen: Chosen) -> dict[str, int]:

@@ -734,7 +734,7 @@ class Tokenizer(VocabularyView, MakesStreams):
                 encoders.splitter(chosen),
                 encoders.frame(add_special_tokens),
                 _arguments.check_text_errors(errors),
-                lambda: encoders.splitter(encoders.untrusted(chosen)),
+                lambda: encoders.untrusted_splitter(chosen),
                 lambda: encoders.segment_splitter(chosen),
             )
         )
@@ -785,7 +785,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         UTF-8. Raises KeyError and TypeError as `decode` does, and the errors of `encode` or
         `encode_parts`.
         """
-        ids = ids if type(ids) is list else _arguments.ids_of(ids)
+        known = _arguments.sliceable(ids)
         segments = _arguments.segments_of(text)
         if segments is None:
             string = _arguments.as_str(text)  # type: ignore[arg-type]
@@ -794,7 +794,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         _arguments.raise_in_part(segments)
         if apart:
             return self.encode_parts(segments, guard=guard)[0]
-        return self._extender(guard).ids_after(ids, segments)
+        return self._extender(guard).ids_after(known, segments)
 
     def _extender(self, guard: Iterable[str] | None) -> Extender:
         encoders, vocabulary = self._encoders, self._vocabulary
@@ -802,12 +802,14 @@ class Tokenizer(VocabularyView, MakesStreams):
         if chosen not in self._extenders:
             # That of Python strips no space, which the ids have.
             joiner = TokenJoiner(vocabulary) if vocabulary.stages.strips_start else self._joiner
-            untrusted = encoders.untrusted(chosen)
-            splitter = encoders.splitter(untrusted)
             if len(self._extenders) >= _MAX_EXTENDERS:
                 self._extenders.clear()
             self._extenders[chosen] = Extender(
-                vocabulary, encoders.from_starts(chosen), joiner, splitter, untrusted.literals
+                vocabulary,
+                encoders.from_starts(chosen),
+                joiner,
+                encoders.untrusted_splitter(chosen),
+                frozenset(encoders.plain(chosen)),
             )
         return self._extenders[chosen]
 
