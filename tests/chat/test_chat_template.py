@@ -6,8 +6,9 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from fuzzing import templates as random_templates
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2.filters import FILTERS
 from support.chats import CHATML, LITERALS, TEMPLATES, tokenizer
 from support.engines import once
 from support.examples import slow_except
@@ -310,6 +312,63 @@ def test_wrong_syntax_has_its_line() -> None:
 
 
 # Folders
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(
+            "{{ '%*d' % (5, 3) }}",
+            "{{ '%-*.*f|%s' % (7, 2, 1.5, 'a') }}",
+            "{{ '%.*f'|format(2, 3) }}",
+        ),
+        *("{{ '%(a(b))s %(a)s' % {'a': 1, 'a(b)': 2} }}", "{{ '%5%|%ld|%c|%r' % (5, 'a', 'b') }}"),
+        *("{{ ('<%r %d %s>'|safe) % ('<', 5, '<') }}", "{{ ('<%*d>'|safe) % (5, 3) }}"),
+        *("{{ '<>'|safe|list }}", "{{ 'a<b'|escape|list }}"),
+    ],
+)
+def test_rare_format_matches_transformers(source: str) -> None:
+    utils = pytest.importorskip("transformers.utils.chat_template_utils", exc_type=ImportError)
+    theirs, ours = (
+        outcome(lambda: utils._compile_jinja_template(source).render(messages=[USER])),
+        outcome(lambda: ChatTemplate(source).render([USER]).text),
+    )
+    assert ours == theirs
+
+
+def outcome(call: Callable[[], str]) -> str | None:
+    """Return the text of a call, or None if it raises an error."""
+    try:
+        return call()
+    except Exception:
+        return None
+
+
+FILTER_VALUES = (
+    *("1", "'a-B <c'", "'%s 12 %d'", "[3, 1, 2]", "['b', 'a', 'B']", "[]", "{'b': 1}"),
+    *("[{'a': 1, 'b': [1]}, {'a': 2}]", "none", "nope", "'<>'|safe", "[[1, 2], [3]]"),
+)
+FILTER_OPTIONS = (
+    *("", "(2)", "('a')", "('a', 'b')", "(attribute='a')", "(2, fill_with=0)"),
+    *("('upper')", "('equalto', 1)", "('a', 'equalto', 1)", "(true)", "(default='d')"),
+)
+
+
+@pytest.mark.parametrize("name", sorted({*FILTERS} - {"random", "attr"}))
+def test_filter_matches_transformers(name: str) -> None:
+    utils = pytest.importorskip("transformers.utils.chat_template_utils", exc_type=ImportError)
+    values = product(FILTER_VALUES, FILTER_OPTIONS, ("", "|list"))
+    for source in (f"{{{{ ({value})|{name}{options}{rest} }}}}" for value, options, rest in values):
+        theirs = outcome(lambda: utils._compile_jinja_template(source).render(messages=[USER]))  # noqa: B023
+        if theirs is None or " at 0x" not in theirs:
+            ours = outcome(lambda: ChatTemplate(source).render([USER]).text)  # noqa: B023
+            assert (source, ours) == (source, theirs)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000], ids=["decimal", "hexadecimal"])
+def test_number_of_thousands_of_digits_is_refused(number: str) -> None:
+    with pytest.raises(ChatTemplateError, match=r"limit .* for integer string conversion"):
+        ChatTemplate(f"{{{{ {number} }}}}").render([USER])
 
 
 def test_folder_has_template_and_tokens(tmp_path: Path) -> None:

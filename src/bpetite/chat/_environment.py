@@ -11,7 +11,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from types import BuiltinMethodType
 from typing import Any
 
-from jinja2 import nodes, pass_environment
+from jinja2 import nodes, pass_environment, pass_eval_context
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import FilterArgumentError, SecurityError, TemplateError
 from jinja2.ext import Extension
@@ -436,17 +436,18 @@ def _sum(env: Any, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
 
 
 def _batch(value: Any, linecount: int, fill_with: Any = None) -> Iterator[Any]:
-    if fill_with is not None and linecount > _MAX_ITEMS:
+    if fill_with is not None and isinstance(linecount, int) and linecount > _MAX_ITEMS:
         raise LimitError(f"the template fills batches of {linecount:,} items")
     for batch in FILTERS["batch"](value, linecount, fill_with):
         WORK.get().make(_ITEM_COST * len(batch))
         yield batch
 
 
-def _slice(value: Any, slices: int, fill_with: Any = None) -> Iterator[Any]:
+@pass_eval_context
+def _slice(context: Any, value: Any, slices: int, fill_with: Any = None) -> Iterator[Any]:
     if slices > _MAX_ITEMS:
         raise LimitError(f"the template makes {slices:,} slices")
-    for part in FILTERS["slice"](value, slices, fill_with):
+    for part in FILTERS["slice"](context, value, slices, fill_with):
         WORK.get().make(_ITEM_COST * len(part))
         yield part
 

@@ -244,6 +244,8 @@ class ChatTemplate:
             raise ChatTemplateError(error.message or "", error.lineno) from error
         except LimitError as error:
             raise ChatTemplateError(_words(error)) from error
+        except ValueError as error:  # a number of thousands of digits
+            raise ChatTemplateError(_words(error)) from error
         except (RecursionError, MemoryError, SyntaxError, OverflowError):
             raise ChatTemplateError("the template is nested too deeply") from None
         finally:

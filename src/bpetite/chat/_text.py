@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, SupportsIndex, TypeVar
 
 from jinja2.runtime import Undefined
+from markupsafe import Markup
 
 from bpetite.chat._limits import WORK, LimitError
 
@@ -308,6 +309,9 @@ class Safe(Text):
     def __repr__(self) -> str:
         return f"Markup({str.__repr__(self)})"
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(str(self))  # Jinja leaves the mark out
+
     def __radd__(self, other: str) -> Safe:
         # Python asks the right operand first only if it has a method of its own.
         return Text.__radd__(self, other)
@@ -436,15 +440,17 @@ def percent(text: Text, values: Any) -> Text:
     uses = text.count("%") if isinstance(values, dict) else 1
     WORK.get().check(len(text) + uses * sum(weight(item) for item in items))
     cls = type(text)
-    if isinstance(text, Safe):
-        values = _escaped_values(values)
-    plain = str.__mod__(text, values)
+    is_safe = isinstance(text, Safe)
+    form: type[str] = Markup if is_safe else str  # Markup escapes the values
+    plain = str.__str__(form.__mod__(form(str.__str__(text)), values))
     pieces: list[str] = []
     position = used = 0
     for found in _CONVERSION.finditer(text):
         pieces.append(text._slice(position, found.start()))
         position = found.end()
         shape, kind, key = found["shape"], found["kind"], found["key"]
+        if kind in "*(":  # a width among the values, or a key with parentheses
+            return whole_of(cls, plain, UNTRACKED)
         if kind == "%":
             pieces.append(text._slice(position - 1, position))
         else:
@@ -452,21 +458,12 @@ def percent(text: Text, values: Any) -> Text:
                 break
             value = items[used] if key is None else values[key]
             used += key is None
-            value = escaped(value) if isinstance(text, Safe) else value
-            is_whole = kind == "s" and not shape
-            pieces.append(as_text(value) if is_whole else f"%{shape}{kind}" % (value,))
+            if kind == "s" and not shape:
+                pieces.append(escaped(value) if is_safe else as_text(value))
+            else:
+                pieces.append(str.__str__(form(f"%{shape}{kind}") % (value,)))
     result = joined_of(cls, [*pieces, text._slice(position, len(text))])
     return result if result == plain else whole_of(cls, plain, UNTRACKED)
-
-
-def _escaped_values(values: Any) -> Any:
-    if isinstance(values, tuple):
-        return tuple(
-            value if isinstance(value, (int, float)) else escaped(value) for value in values
-        )
-    if isinstance(values, dict):
-        return {key: _escaped_values((value,))[0] for key, value in values.items()}
-    return _escaped_values((values,))
 
 
 # Containers
