@@ -111,9 +111,9 @@ def test_formats_keep_the_origins_of_whole_values(a: Text, b: Text) -> None:
     form = whole("%s,%%%s", TEMPLATE)
     check(form % (a, b), f"{plain(a)},%{plain(b)}")
     check(whole("%(x)s", 4) % {"x": a}, plain(a))
-    for form, values in (("%*d", (3, 5)), ("%(x(y))s", {"x(y)": a})):
-        result = whole(form, TEMPLATE) % values
-        assert [*result.runs()] == [*Text(form % values).runs()]
+    for rare, values in (("%*d", (3, 5)), ("%(x(y))s", {"x(y)": a})):
+        result = whole(rare, TEMPLATE) % values
+        assert [*result.runs()] == [*Text(rare % values).runs()]
 
 
 def test_every_method_of_str_is_known() -> None:
