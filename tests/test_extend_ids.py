@@ -181,9 +181,10 @@ def test_values_of_wrong_types_are_refused() -> None:
     assert caught.value.start == 2
 
 
-def test_only_the_last_piece_costs_time(tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("make", [list, np.array])
+def test_only_the_last_piece_costs_time(make: Any, tokenizer: Tokenizer) -> None:
     def seconds_after(repeats: int) -> float:
-        ids = tokenizer.encode("it is so" + " it is so" * repeats)
+        ids = make(tokenizer.encode("it is so" + " it is so" * repeats))
 
         def seconds() -> float:
             start = time.perf_counter()

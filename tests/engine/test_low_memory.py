@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 
 import pytest
+from support import byte_fallback
 from support.engines import native_only
 from support.programs import output_of
 
 from bpetite import PieceCounts, Tokenizer
+from bpetite._vocabulary import Stages
 
 pytestmark = [
     native_only,
@@ -37,6 +40,10 @@ CALLS = {
     "count": "tokenizer.count(numbers)",
     "decode": "tokenizer.decode(tokens)",
     "decode_with_offsets": "tokenizer.decode_with_offsets(tokens)",
+    "stream": "tokenizer.decode_stream().step(tokens)",
+    "stream of byte fallback": "fallback.decode_stream().step(letters)",
+    "encode of text in other forms": "nfc.encode(marks)",
+    "encode of bytes in other forms": "nfc.encode(marks.encode())",
     "from_corpus": "PieceCounts.from_corpus(numbers)",
     "from_corpus with threads": "PieceCounts.from_corpus([numbers] * 4, threads=2)",
     "from_items": "PieceCounts.from_items(items)",
@@ -59,6 +66,8 @@ from bpetite import PieceCounts, Tokenizer, Trusted
 
 tokenizer = Tokenizer.load("small.json")
 large = Tokenizer.load("merges.json")
+fallback = Tokenizer.load("tokenizer.json")
+nfc = Tokenizer.load("nfc.json")
 sample = "ab cd <|a|> ef, 12345678 it's \\u4f60\\u597d " * 40
 ids = tokenizer.encode(sample)
 text = "ab cd ef " * (1 << 19)
@@ -66,6 +75,8 @@ data = text.encode()
 numbers = " ".join(map(str, range(1 << 18)))
 many = PieceCounts.load("many.counts")
 tokens = list(range(256, 260)) * (1 << 19)
+letters = fallback.encode("abc") * (1 << 19)
+marks = ("e\\u0301" + "a" * 600) * (1 << 12)
 texts = [f"a text of number {number}" for number in range(1 << 15)]
 bounds = array.array("Q", range(0, len(data) + 1, 9))
 items = [(f"{number:x}", 1) for number in range(1 << 17)]
@@ -112,6 +123,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("vocabularies")
     text = " ".join(f"{number:x}" for number in range(20_000))
     Tokenizer.train("ab cd ef " * 9, 262, special_tokens=["<|a|>"]).save(folder / "small.json")
+    llama = byte_fallback.SETTINGS["Llama 2, Phi-3"]
+    byte_fallback.write(byte_fallback.document_of("\u2581abc", [("a", "b")], **llama), folder)
+    plain = Tokenizer.train("ab cd ef " * 9, 262)
+    Tokenizer(replace(plain._vocabulary, stages=Stages((("NFC",),)))).save(folder / "nfc.json")
     large = Tokenizer.train(text, 2000)
     large.save(folder / "merges.json")
     large.save(folder / "ranks.tiktoken", format="tiktoken")

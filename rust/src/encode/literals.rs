@@ -23,6 +23,8 @@ use std::ops::Range;
 use aho_corasick::packed;
 use memchr::memmem;
 
+use crate::mem::growth::push;
+
 pub struct Literals {
     beginnings: Beginnings,
     /// Whether some literal ends in each pair of bytes. Most text is skipped by these.
@@ -169,7 +171,7 @@ impl Literals {
                 && let Some(found) =
                     counting(Found { start: at, end: at + length as usize, id }, literal)
             {
-                longest.push(found);
+                push(longest, found);
             }
         }
     }

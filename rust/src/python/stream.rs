@@ -220,11 +220,11 @@ impl PlainSteps {
             return Ok(Some(text));
         }
         let mut state = Self::state(slf)?;
-        let mut texts = Vec::new();
+        let texts = PyList::empty(py); // memory that a `Vec` lacked would end the process
         for id in ids.iter() {
             let step = id_of(&id).map(|number| step_in(&state, &id, number)).transpose()?;
             let Some((text, after)) = step.flatten() else { return Ok(None) };
-            texts.push(text);
+            texts.append(text)?;
             state = after;
         }
         let text = PyString::new(py, "").call_method1(&Names::get(py).join, (texts,))?;

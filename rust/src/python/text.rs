@@ -1,12 +1,15 @@
 //! Texts from Python: a `str`, or UTF-8 in a buffer.
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::ids::{Ids, parts, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
+use super::object::{new_bytes, new_decoded, new_int, new_tuple};
 use crate::interrupt::Interrupt;
+use crate::mem::Output;
 use crate::split::settled;
 use crate::utf8::is_utf8;
 
@@ -80,13 +83,18 @@ impl<'py> Text<'py> {
 /// Returns the parts of a text that normal form C may change, each with its position in bytes.
 /// Normal form C joins no part with the text around it.
 #[pyfunction]
-pub fn unsettled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<(usize, Bound<'py, PyString>)>> {
+pub fn unsettled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let (py, text) = (object.py(), Text::new(object)?);
     let bytes = text.bytes()?;
     let releases = bytes.len() >= GIL_RELEASE_MIN_SIZE && !text.may_change();
     let parts = run(py, releases, |interrupt| settled::unsettled(bytes, interrupt))?;
-    let parts = parts.unwrap_or_default().into_iter();
-    parts.map(|(start, end)| Ok((start, PyString::from_bytes(py, &bytes[start..end])?))).collect()
+    let found = PyList::empty(py);
+    for (start, end) in parts.unwrap_or_default() {
+        let position = new_int(py, start as u64).map(Py::into_any);
+        let part = new_decoded(py, &bytes[start..end], c"strict")?.into_any().unbind();
+        found.append(new_tuple(py, [position, Some(part)].into_iter())?)?;
+    }
+    Ok(found)
 }
 
 /// Returns the UTF-8 of a text with changes in ascending order: the position, the bytes there, and
@@ -94,25 +102,33 @@ pub fn unsettled<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<(usize, Bound<
 #[pyfunction]
 pub fn changed<'py>(
     object: &Bound<'py, PyAny>,
-    changes: Vec<(usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+    changes: &Bound<'py, PyList>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let text = Text::new(object)?;
     let bytes = text.bytes()?;
-    let mut parts = Vec::new();
+    let mut length = 0;
+    take_changed(bytes, changes, |part| length += part.len())?;
+    let fill = |output: &mut Output<'_>| take_changed(bytes, changes, |part| _ = output.push(part));
+    let changed = new_bytes(object.py(), &[], length, fill)?;
+    changed.ok_or_else(|| PyRuntimeError::new_err("the changes of a text changed in this call"))
+}
+
+/// Calls `take` for each part of the UTF-8 of a text with changes.
+fn take_changed(
+    bytes: &[u8],
+    changes: &Bound<'_, PyList>,
+    mut take: impl FnMut(&[u8]),
+) -> PyResult<()> {
     let mut at = 0;
-    for (start, old, new) in &changes {
-        parts.extend([bytes.get(at..*start).unwrap_or_default(), new.as_bytes()]);
+    for change in changes {
+        let (start, old, new): (usize, Bound<'_, PyBytes>, Bound<'_, PyBytes>) =
+            change.extract()?;
+        take(bytes.get(at..start).unwrap_or_default());
+        take(new.as_bytes());
         at = start.saturating_add(old.as_bytes().len());
     }
-    parts.push(bytes.get(at..).unwrap_or_default());
-    PyBytes::new_with(object.py(), parts.iter().map(|part| part.len()).sum(), |mut room| {
-        for part in parts {
-            let (of_part, rest) = room.split_at_mut(part.len());
-            of_part.copy_from_slice(part);
-            room = rest;
-        }
-        Ok(())
-    })
+    take(bytes.get(at..).unwrap_or_default());
+    Ok(())
 }
 
 /// Returns the bytes of a buffer.
