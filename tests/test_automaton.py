@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support import DATA
 from support.engines import native_only, once
 from support.examples import few_examples, slow_except
@@ -15,7 +16,7 @@ from support.split_cases import ALL_PATTERNS, texts
 from bpetite import PATTERNS, Tokenizer
 from bpetite._automaton import automaton_of, digest_of, safe_splits_of
 from bpetite._pattern_tree import pattern_tree
-from bpetite._pretokenizer import TIKTOKEN_CL100K, Pretokenizer, portable_pattern
+from bpetite._pretokenizer import TIKTOKEN_CL100K, Cuts, Pretokenizer, portable_pattern
 from bpetite.formats._portable_regex import to_portable
 
 OWN = {
@@ -56,6 +57,31 @@ def test_both_engines_have_the_same_safe_splits(name: str, text: str) -> None:
     assert found is not None
     native = _native.Automaton([pattern_tree(pattern)]).safe_splits(text)
     assert [len(text[:at].encode()) for at in found.find(text)] == native
+
+
+GLUED = Cuts({"ab", " a", "b ", "你好", "好a", "é\U0001f642"})
+
+
+@pytest.mark.parametrize("name", ["gpt2", "o200k", "exaone-moe", "normalized", "glued"])
+@native_only
+@few_examples
+@given(text=texts | st.text("ab é你好\u2581\U0001f642\ud800"), places=st.data())
+def test_both_engines_find_the_same_first_and_last_split(
+    name: str, text: str, places: st.DataObject
+) -> None:
+    from bpetite._engine import _native
+
+    is_normalized = name == "normalized"
+    pattern = ALL_PATTERNS["gpt2" if is_normalized else name] if name != "glued" else ""
+    splits = safe_splits_of(pattern, is_normalized) if pattern else GLUED
+    assert splits is not None
+    native = _native.Splits(splits)
+    start = places.draw(st.integers(0, len(text)))
+    end = places.draw(st.integers(start, len(text)))
+    found = [start + at for at in splits.find(text[start:end])]
+    for each in (splits, native):
+        assert each.first(text, start, end) == (found[0] if found else end)
+        assert each.last(text, start, end) == (found[-1] if found else start)
 
 
 @pytest.mark.parametrize(

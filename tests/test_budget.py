@@ -453,8 +453,16 @@ def characters_read(
             read, start = read + at - start, at
             yield at
 
+    def last(text: str, start: int, end: int) -> int:
+        nonlocal read
+        at = splitter.last(text, start, end)
+        read += end - at
+        return at
+
     cutter.encode, cutter.count = reading(encode), reading(count)
-    cutter._splitter = mock.Mock(wraps=splitter, splits=splits, has_splits=splitter.has_splits)
+    cutter._splitter = mock.Mock(
+        wraps=splitter, splits=splits, last=last, has_splits=splitter.has_splits
+    )
     chunks = [*cutter.chunks(text, budget, overlap, at)]
     assert chunks == [*tokenizer.chunks(text, budget, overlap=overlap, at=at)]
     return read
@@ -475,6 +483,27 @@ def test_chunks_of_text_that_nfc_changes_read_linearly(unit: str, overlap: int) 
         for size in (600, 1_200)
     )
     assert whole < 2.5 * half
+
+
+WITHOUT_SPLITS = {
+    "emoji": "🙂",
+    "Chinese": "".join(map(chr, range(0x4E00, 0x9F00, 7))),
+    "marks": "e\u0301",
+    "spaces": " ",
+    "symbols": "=",
+    "a word": "acgtgcatta",
+    "digits": "1234567890",
+    "rare splits": "🙂" * 150 + " ",
+}
+
+
+@pytest.mark.parametrize("overlap", [0, 20])
+@pytest.mark.parametrize("kind", WITHOUT_SPLITS)
+def test_chunks_without_splits_read_as_little_as_others(kind: str, overlap: int) -> None:
+    unit, size = WITHOUT_SPLITS[kind], 3_000 if bpetite.engine == "python" else 30_000
+    text = (unit * size)[:size]
+    for tokenizer in (tokenizer_of("gpt2"), with_a_long_token()):
+        assert characters_read(tokenizer, text, 100, overlap) < 6 * len(text)
 
 
 @pytest.mark.parametrize("unit", ["\n", "\n \n", "  x\n", "x", "x " * 99 + "\n"], ids=ascii)

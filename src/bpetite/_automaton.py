@@ -45,6 +45,9 @@ _NEWLINES = ((10, 10), (13, 13))
 _FIRST_KIND = 0x21
 _MAX_KINDS = 90
 
+# The first window of a text in which splits are searched.
+_WINDOW_CHARACTERS = 1 << 6
+
 
 class _Way(NamedTuple):
     next: int
@@ -209,12 +212,43 @@ class Automaton:
             lives = now
 
 
-class SafeSplits:
+class Splits:
+    """Where texts may be split, by the two characters around each place."""
+
+    def find(self, text: str) -> Iterator[int]:
+        """Yield the places where a text may be split, in order."""
+        raise NotImplementedError
+
+    # Most callers want a place near one end, so the text is searched in windows, which overlap by a
+    # character because a place may be between two.
+
+    def first(self, text: str, start: int, end: int) -> int:
+        """Return the first place where `text[start:end]` may be split, `end` without one."""
+        size = _WINDOW_CHARACTERS
+        while start < end - 1:
+            stop = min(start + size, end)
+            for at in self.find(text[start:stop]):
+                return start + at
+            start, size = stop - 1, 2 * size
+        return end
+
+    def last(self, text: str, start: int, end: int) -> int:
+        """Return the last place where `text[start:end]` may be split, `start` without one."""
+        size = _WINDOW_CHARACTERS
+        while start < end - 1:
+            begin = max(end - size, start)
+            if found := [*self.find(text[begin:end])]:
+                return begin + found[-1]
+            end, size = begin + 1, 2 * size
+        return start
+
+
+class SafeSplits(Splits):
     r"""The places where a text may be split before a pattern runs.
 
     >>> splits = Automaton(r" ?\p{L}+|\p{N}+|\s+(?!\S)|\s+").safe_splits()
-    >>> [*splits.find("so 12  ok")], splits.is_split("so", 1)
-    ([2, 5], False)
+    >>> [*splits.find("so 12  ok")], splits.first("so 12  ok", 0, 2)
+    ([2, 5], 2)
     """
 
     def __init__(self, classes: Sequence[Ranges], behind: Sequence[frozenset[int]]) -> None:
@@ -223,21 +257,19 @@ class SafeSplits:
         for number, safe in enumerate(behind):
             column = tuple(number in each for each in behind)
             rows.setdefault((safe, column), []).append(number)
-        kinds = [chr(_FIRST_KIND + number) for number in range(len(rows))]
-        kind_of = {
-            number: kind for kind, each in zip(kinds, rows.values(), strict=True) for number in each
-        }
+        kind_of = {number: kind for kind, each in enumerate(rows.values()) for number in each}
         self.has_any: bool = any(behind) and len(rows) <= _MAX_KINDS
-        self._kinds = _Kinds(
-            sorted(
-                (first, kind_of[number]) for number, each in enumerate(classes) for first, _ in each
-            )
+        self.firsts = sorted(
+            (first, kind_of[number]) for number, each in enumerate(classes) for first, _ in each
         )
+        """The first code point of each range, in order, and its kind."""
+        self.after = [{kind_of[number] for number in behind[each[0]]} for each in rows.values()]
+        """For each kind of character before a split, the kinds after it."""
+        self._kinds = _Kinds(self.firsts)
         pairs: dict[str, list[str]] = {}
-        for kind, numbers in zip(kinds, rows.values(), strict=True):
-            after = "".join(sorted({kind_of[number] for number in behind[numbers[0]]}))
-            if after:
-                pairs.setdefault(after, []).append(kind)
+        for kind, others in enumerate(self.after):
+            if others:
+                pairs.setdefault("".join(map(_letter, sorted(others))), []).append(_letter(kind))
         self._split = re.compile(
             "|".join(
                 f"[{re.escape(''.join(before))}](?=[{re.escape(after)}])"
@@ -249,22 +281,19 @@ class SafeSplits:
         """Yield the safe splits of a text."""
         return (match.end() for match in self._split.finditer(text.translate(self._kinds)))
 
-    def first(self, text: str) -> int:
-        """Return the first safe split of a text, or 0."""
-        return next(self.find(text), 0)
 
-    def is_split(self, text: str, at: int) -> bool:
-        """Return whether a place is a safe split. It is not an end of the text."""
-        return self.first(text[at - 1 : at + 1]) > 0
+def _letter(kind: int) -> str:
+    """Return what stands for a character of a kind in a text that `re` searches."""
+    return chr(_FIRST_KIND + kind)
 
 
 class _Kinds(dict[int, str]):
     """The kind of each code point, looked up once: a table for `str.translate`."""
 
-    def __init__(self, firsts: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, firsts: Sequence[tuple[int, int]]) -> None:
         """`firsts` has the first code point of each range, in order, and its kind."""
         self._firsts = [first for first, _ in firsts]
-        self._kinds = [kind for _, kind in firsts]
+        self._kinds = [_letter(kind) for _, kind in firsts]
 
     def __missing__(self, code: int) -> str:
         kind = self[code] = self._kinds[bisect_right(self._firsts, code) - 1]

@@ -72,6 +72,9 @@ class _Cut(NamedTuple):
 _CHARACTERS_PER_ID = 8
 _WINDOW_CHARACTERS = 1 << 16
 
+# How often a chunk is cut shorter until its own ids are within the budget.
+_MAX_TRIES = 3
+
 # Between two safe splits, every cut is tried, up to this number.
 _MAX_TRIED_CUTS = 512
 _ANCHOR_DISTANCE = 128
@@ -154,8 +157,8 @@ class TextCutter:
     def _chunks(self, text: str, budget: int, overlap: int, at: ChunkEnd | None) -> Iterator[Chunk]:
         search = _SplitSearch(self._splitter, text)
         lines = _LineSearch(self, text, budget, search, at) if at else None
-        has_window = lines is None and self._has_measure(text)
-        window = _Window(self, text, budget, search) if has_window else None
+        has_window = lines is None and self.inside.has_measure(text)
+        window = _Window(self, text, budget) if has_window else None
         start = last_end = 0
         while start < len(text):
             if window is not None:
@@ -183,7 +186,7 @@ class TextCutter:
             if not overlap:
                 start = end
             else:
-                known = None if window is None else window.overlap_start(start, end, overlap)
+                known = window.overlap_start(start, end, ids, overlap) if window else None
                 start = known or self._overlap_start(text, start, end, overlap)
 
     def _overlap_start(self, text: str, start: int, end: int, overlap: int) -> int:
@@ -192,7 +195,29 @@ class TextCutter:
         new_start = end - (cut.fits or self._near_suffix(text, end, overlap, cut))
         return new_start if new_start > start else next(self._splitter.splits(text, start, end))
 
-    def _has_measure(self, text: str) -> bool:
+    @property
+    def inside(self) -> TextCutter:
+        """What cuts text that is not at the start of a text."""
+        return self
+
+    @property
+    def max_token(self) -> int:
+        """A number of characters that no token exceeds."""
+        return self._bytes_of.max_length
+
+    def first_split(self, text: str, start: int, end: int) -> int:
+        """Return the first safe split of `text[start:end]`, `end` without one."""
+        return next(self._splitter.splits(text, start, end))
+
+    def last_split(self, text: str, start: int, end: int) -> int:
+        """Return the last safe split of `text[start:end]`, `start` without one."""
+        return self._splitter.last(text, start, end)
+
+    def splits_at(self, text: str, at: int) -> bool:
+        """Return whether a text may be split at a position, which is not its end."""
+        return self._splitter.is_split(text, at)
+
+    def has_measure(self, text: str) -> bool:
         """Return whether safe splits of a text can be found from its ids."""
         if not self._splitter.has_splits:
             return False
@@ -205,7 +230,7 @@ class TextCutter:
         size = first_characters(budget)
         while True:
             part = text[start : start + size]
-            if not self._has_measure(part):
+            if not self.has_measure(part):
                 return self.prefix_by_counts(text, start, budget, search)
             ids = self.encode(part)
             if start + size >= len(text) and len(ids) <= budget:
@@ -226,7 +251,7 @@ class TextCutter:
         while True:
             first = max(end - size, start)
             part = text[first:end]
-            if not self._has_measure(part):
+            if not self.has_measure(part):
                 return self._suffix_by_counts(text, start, end, budget)
             ids = self.encode(part)
             if first == start and len(ids) <= budget:
@@ -362,18 +387,6 @@ class TextCutter:
         """Return the length of a long suffix of `text[:end]` that fits."""
         return _near(lambda _, far: self.count(text[end - far : end]), cut.exceeds, budget)
 
-    def cut_inside(self, text: str, start: int, ids: memoryview, first: int, budget: int) -> int:
-        """Return where a prefix of `text[start:]` ends that fits, at or before `budget` ids."""
-        number = min(budget, len(ids) - first)
-        at = start + self.characters(ids[first : first + number])
-        while at > start + 1:
-            is_boundary = first + number == len(ids) or self.is_boundary(ids, first + number)
-            if is_boundary and self.count(text[start:at]) <= budget:
-                return at
-            number -= 1
-            at -= characters_in(self._bytes_of[ids[first + number]])
-        return start + (self.count(text[start : start + 1]) <= budget)
-
 
 class StartCutter(TextCutter):
     """A `TextCutter` for a vocabulary that may put a space before a text.
@@ -386,7 +399,11 @@ class StartCutter(TextCutter):
         super().__init__(*arguments)
         self._inside = inside
 
-    def _has_measure(self, text: str) -> bool:  # noqa: ARG002
+    @property
+    def inside(self) -> TextCutter:
+        return self._inside
+
+    def has_measure(self, text: str) -> bool:  # noqa: ARG002
         return False  # the ids have a space that the text lacks
 
     def prefix_cut(self, text: str, start: int, budget: int, search: _SplitSearch) -> _Cut:
@@ -394,19 +411,19 @@ class StartCutter(TextCutter):
         count = self._count_up_to(text, start, first, budget)
         if count is None:
             return _Cut(0, 0, first - start)
-        rest = self._inside.prefix_cut(text, first, budget - count, search)
+        rest = self.inside.prefix_cut(text, first, budget - count, search)
         size = first - start
         return _Cut(size + rest.fits, count + rest.ids, size + rest.exceeds)
 
     def _longest_prefix(self, text: str, start: int, budget: int, cut: _Cut) -> int:
         if cut.fits:
-            return self._inside._longest_prefix(text, start, budget, cut)
+            return self.inside._longest_prefix(text, start, budget, cut)
         return super()._longest_prefix(text, start, budget, cut)
 
     def suffix(self, text: str, budget: int) -> int:
         end = len(text)
         with positions_in(text):
-            cut = self._inside._suffix(text, 0, end, budget)
+            cut = self.inside._suffix(text, 0, end, budget)
             while (longest := self._longest_suffix(text, end, budget, cut)) == cut.fits:
                 if self.count(text[end - cut.fits :]) <= budget:
                     break
@@ -414,7 +431,7 @@ class StartCutter(TextCutter):
             return longest
 
     def _suffix(self, text: str, start: int, end: int, budget: int) -> _Cut:
-        cut = self._inside._suffix(text, start, end, budget)
+        cut = self.inside._suffix(text, start, end, budget)
         while (count := self.count(text[end - cut.fits : end])) > budget:
             cut = self._shorter(text, end, cut)
         return cut._replace(ids=count)
@@ -422,7 +439,7 @@ class StartCutter(TextCutter):
     def _shorter(self, text: str, end: int, cut: _Cut) -> _Cut:
         """Return a cut of a suffix of `text[:end]` without the first piece of what fits."""
         at = next(self._splitter.splits(text, end - cut.fits, end))
-        return _Cut(end - at, self._inside.count(text[at:end]), cut.fits)
+        return _Cut(end - at, self.inside.count(text[at:end]), cut.fits)
 
 
 class _SplitSearch:
@@ -460,89 +477,128 @@ class _SplitSearch:
 
 
 class _Window:
-    """The ids of a long part of a text, from which chunks are taken.
+    """The ids of a long part of a text, which show where chunks may end.
 
-    The ids up to its last safe split stay the same in any longer text.
+    A chunk between safe splits has them. Any other chunk is encoded by itself, and hardly ever has
+    other ids: what no token spans, no merge spanned.
     """
 
-    def __init__(self, cutter: TextCutter, text: str, budget: int, search: _SplitSearch) -> None:
+    def __init__(self, cutter: TextCutter, text: str, budget: int) -> None:
         self._cutter = cutter
         self._text = text
         self._budget = budget
-        self._search = search
-        self._size = first_characters(budget)
+        self._least = self._size = first_characters(budget) + cutter.max_token
         self._ids = memoryview(b"")
-        self._end = 0
-        self._at = self._first = 0  # where the next chunk may begin, and its first id
-        self._sure = 0  # the number of ids up to the last safe split
+        self._start = self._end = 0
+        self._chunk = self._next = (
+            0,
+            0,
+        )  # the start of a chunk and of the next, with their first ids
 
     def chunk(self, start: int) -> tuple[int, memoryview]:
         """Return the end of a chunk that begins at `start`, and its ids. The end may be `start`."""
         cutter, text, budget = self._cutter, self._text, self._budget
-        self._go_to(start)
-        ids, first = self._ids, self._first
-        if len(ids) - first <= budget and self._end == len(text):
-            return len(text), ids[first:]
-        number, end = cutter.split_before(text, start, ids, first, budget)
-        if number:
-            self._at, self._first = end, first + number
-            return end, ids[first : first + number]
-        # A window may end inside a word that has fewer ids as a whole.
-        whole = 0
-        if self._has_split_near(start):
-            whole = cutter.prefix_by_counts(text, start, budget, self._search).fits
-        end = start + whole if whole else cutter.cut_inside(text, start, ids, first, budget)
+        first = self._first_id(start)
+        self._chunk = start, first
+        is_sure = cutter is cutter.inside and (
+            start == self._start or cutter.splits_at(text, start)
+        )
+        number = min(budget, len(self._ids) - first)
+        for _ in range(_MAX_TRIES):
+            number, end, is_split = self._cut(start, first, number)
+            self._next = end, first + number
+            if is_sure and is_split:
+                return end, self._ids[first : first + number]
+            ids = cutter.encode(text[start:end])
+            if len(ids) <= budget:
+                return end, ids
+            number = max(number - (len(ids) - budget), 0)
+        end = start + cutter.near_prefix(text, start, budget, _Cut(0, 0, end - start))
         return end, cutter.encode(text[start:end])
 
-    def _has_split_near(self, start: int) -> bool:
-        """Return whether text that could be within the budget ends, or may be split."""
-        limit = min(start + self._cutter.exceeding_characters(self._budget), len(self._text))
-        return limit == len(self._text) or self._search.first(start, limit) < limit
-
-    def overlap_start(self, start: int, end: int, overlap: int) -> int | None:
-        """Return the first safe split in the last ids of `text[start:end]`, None if unknown."""
-        if self._at != end or self._first < overlap:
-            return None
-        cutter, ids = self._cutter, self._ids
-        at = end - cutter.characters(ids[self._first - overlap : self._first])
-        for index in range(self._first - overlap, self._first):
-            if at > start and cutter.is_split(self._text, at, ids, index):
-                self._at, self._first = at, index
-                return at
-            at += cutter.characters(ids[index : index + 1])
+    def overlap_start(self, start: int, end: int, ids: memoryview, overlap: int) -> int | None:
+        """Return where the chunk after `text[start:end]` begins; None if its ids do not show it."""
+        cutter, text = self._cutter, self._text
+        for number in (overlap, overlap - 1):  # with a space at the start, there may be one more
+            at = end - cutter.characters(ids[len(ids) - number :]) if number < len(ids) else start
+            if at > start:
+                split = cutter.first_split(text, at - 1, end)
+                new_start = split if split < end else at
+                if cutter.count(text[new_start:end]) <= overlap:
+                    at, last = self._next
+                    first = last - number
+                    count = cutter.characters(self._ids[first:last])
+                    if (at, count) == (end, end - new_start) and cutter.is_boundary(
+                        self._ids, first
+                    ):
+                        self._next = new_start, first  # bisection takes longer
+                    return new_start
         return None
 
-    def _go_to(self, start: int) -> None:
-        """Load a window at `start` that holds more ids than the budget, unless the text ends."""
-        cutter, text = self._cutter, self._text
-        is_known = self._at == start
-        has_enough = self._end == len(text) or (
-            self._first < self._sure and len(self._ids) - self._first > self._budget
-        )
-        if is_known and has_enough and self._ids:
-            return
-        # If the last chunk had no safe split, the next one needs a new window too, so it is small.
-        size = max(self._size, _WINDOW_CHARACTERS) if is_known else self._size
+    def _cut(self, start: int, first: int, number: int) -> tuple[int, int, bool]:
+        """Return the last safe split after at most `number` ids: their number, and its position.
+
+        Without one, return the last place between two characters, and False. It is not `start`.
+        """
+        cutter, text, ids = self._cutter, self._text, self._ids
+        end = start + cutter.characters(ids[first : first + number])
+        if first + number == len(ids):
+            return number, end, True  # the end of the text
+        split = cutter.last_split(text, start, end + cutter.is_boundary(ids, first + number))
+        if split > start:
+            return (number if split == end else self._count(split)), split, True
+        while number and not cutter.is_boundary(ids, first + number):
+            number -= 1
+        end = start + cutter.characters(ids[first : first + number])
+        return number, max(end, start + 1), False
+
+    def _count(self, at: int) -> int:
+        """Return the number of ids whose text begins in the last chunk and ends at or before `at`.
+
+        It is at most one more than the budget.
+        """
+        start, first = self._chunk
+        ids, characters = self._ids[first : first + self._budget + 1], self._cutter.characters
+        numbers = range(len(ids) + 1)
+        return bisect_right(numbers, at - start, key=lambda number: characters(ids[:number])) - 1
+
+    def _first_id(self, start: int) -> int:
+        """Return the number of the first id of a chunk, in a window that shows where it ends."""
+        text, encode = self._text, self._cutter.inside.encode
+        first = self._known_id(start)
+        if first is not None and self._reaches(start, first):
+            return first
+        size = self._least if first is None else self._size
         while True:
-            self._end = min(start + size, len(text))
-            self._ids = cutter.encode(text[start : self._end])
-            if self._end == len(text):
-                break
-            number = end = 0
-            if self._search.first(start, self._end) < self._end:
-                number, end = cutter.split_before(text, start, self._ids, 0, len(self._ids) - 1)
-            self._sure = number
-            if number > self._budget:
-                self._ids = self._ids[:number]
-                self._end = end
-                break
-            # The next safe split is far. The ids after the last one are a hint for `cut_inside`.
-            if len(self._ids) > self._budget and (
-                number == 0 or size >= cutter.exceeding_characters(self._budget)
-            ):
-                break
+            self._start, self._end = start, min(start + size, len(text))
+            self._ids = encode(text[start : self._end])
+            self._size = max(size, min(2 * size, _WINDOW_CHARACTERS))
+            if self._reaches(start, 0):
+                return 0
             size *= 2
-        self._at, self._first = start, 0
+
+    def _known_id(self, start: int) -> int | None:
+        """Return the number of the first id of a chunk; None if no id begins there."""
+        at, first = self._next
+        if at != start:
+            at, first = self._chunk
+            number = self._count(start)
+            at += self._cutter.characters(self._ids[first : first + number])
+            first += number
+        is_known = (
+            at == start and first < len(self._ids) and self._cutter.is_boundary(self._ids, first)
+        )
+        return first if is_known else None
+
+    def _reaches(self, start: int, first: int) -> bool:
+        """Return whether the window goes on after the budget, or up to the end of the text."""
+        if self._end == len(self._text):
+            return True
+        past = first + self._budget
+        if past >= len(self._ids):
+            return False
+        end = start + self._cutter.characters(self._ids[first:past])
+        return end + self._cutter.max_token <= self._end  # a window may end inside a token
 
 
 class _LineSearch:

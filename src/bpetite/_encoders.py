@@ -126,7 +126,9 @@ class Encoders:
             if isinstance(specials, StagedSplitter) and not specials.shows_literals:
                 pretokenizer.forget_splits()
             apart = vocabulary.stages.starts_text
-            splitter = ChunkSplitter(pretokenizer, literals, flags, apart, self.plain(chosen))
+            splitter = ChunkSplitter(
+                pretokenizer, literals, flags, apart, self.plain(chosen), ENGINE.make_splits
+            )
             _keep(self._splitters, chosen, splitter)
         return splitter
 

@@ -17,7 +17,7 @@ from time import process_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bpetite._automaton import SafeSplits, automaton_of, digest_of, safe_splits_of
+from bpetite._automaton import Splits, automaton_of, digest_of, safe_splits_of
 from bpetite._pattern_tree import NoTreeError, pattern_tree
 from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs
 from bpetite._unicode.byte_characters import to_bytes, to_characters
@@ -266,8 +266,8 @@ class Pretokenizer:
         splits = self.safe_splits
         unsplit: list[str] = []
         for chunk in chunks:
-            split = splits.first(chunk) if splits else 0
-            if not split:
+            split = splits.first(chunk, 0, len(chunk)) if splits else len(chunk)
+            if split == len(chunk):
                 unsplit.append(chunk)
                 continue
             unsplit.append(chunk[:split])
@@ -276,7 +276,7 @@ class Pretokenizer:
         yield "".join(unsplit)
 
 
-class Cuts:
+class Cuts(Splits):
     """The places between two characters that no merge makes neighbours in a token.
 
     No merge crosses such a place, because it would make a token that has both characters. So merges
@@ -289,29 +289,19 @@ class Cuts:
 
     def __init__(self, glued: Collection[str]) -> None:
         """`glued` has each two characters in a row of the tokens that merges make."""
-        self._glued = glued
+        self.glued = glued
 
     def find(self, text: str) -> Iterator[int]:
         """Yield the cuts of a text."""
-        text, glued = text.replace("\u2581", " "), self._glued
+        text, glued = text.replace("\u2581", " "), self.glued
         pairs = map(add, text, islice(text, 1, None))
         return (at for at, pair in enumerate(pairs, 1) if pair not in glued)
-
-    def first(self, text: str) -> int:
-        """Return the first cut of a text, or 0."""
-        return next(self.find(text), 0)
-
-    def is_split(self, text: str, at: int) -> bool:
-        """Return whether a place, which is not an end of the text, is a cut."""
-        return self.first(text[at - 1 : at + 1]) > 0
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text."""
         cuts = [0, *self.find(text), len(text)]
         return [text[start:end] for start, end in pairwise(cuts)] if text else []
 
-
-Splits = SafeSplits | Cuts
 
 pattern_end: ContextVar[float | None] = ContextVar("pattern_end", default=None)
 """When a pattern raises TimeoutError, by `time.process_time`; None for never. Not a named one."""
@@ -529,12 +519,14 @@ class ChunkSplitter:
         flags: Collection[str] = (),
         apart: bool = False,
         plain: Collection[str] = (),
+        made: Callable[[Splits], Splits] = lambda splits: splits,
     ) -> None:
         """`flags` are those that any of the literals has; `apart` from literals lies each split.
 
-        `plain` literals count in untrusted text too.
+        `plain` literals count in untrusted text too. `made` returns what finds splits faster.
         """
-        self._splits = pretokenizer.raw_splits
+        splits = pretokenizer.raw_splits
+        self._splits = made(splits) if splits else None
         self._specials = SpecialSplitter(literals, plain)
         self._has_flags = bool(flags)
         self._apart = apart or self._has_flags
@@ -585,7 +577,7 @@ class ChunkSplitter:
         return (
             at > 0
             and self._splits is not None
-            and self._splits.is_split(text, at)
+            and self._splits.first(text, at - 1, at + 1) == at
             and not self._is_taken(text, at)
         )
 
@@ -597,18 +589,21 @@ class ChunkSplitter:
         return follows_space or self._specials.touches(text, at)
 
     def splits(self, text: str, start: int, end: int) -> Iterator[int]:
-        """Yield where `text[start:end]` may be split, and `end`.
-
-        The text up to a split is searched in windows, since most callers want the first ones.
-        """
-        at, size = start, _FIRST_WINDOW_CHARACTERS
-        while self._splits and at < end - 1:
-            stop = min(at + size, end)
-            for split in self._splits.find(text[at:stop]):
-                if not self._is_taken(text, at + split):
-                    yield at + split
-            at, size = stop - 1, 2 * size  # a split may be between two windows
+        """Yield where `text[start:end]` may be split, and `end`."""
+        while self._splits and (start := self._splits.first(text, start, end)) < end:
+            if not self._is_taken(text, start):
+                yield start
         yield end
+
+    def last(self, text: str, start: int, end: int) -> int:
+        """Return the last place where `text[start:end]` may be split, `start` without one."""
+        while self._splits and (end := self._splits.last(text, start, end)) > start:
+            if not self._is_taken(text, end):
+                return end
+            if self._has_flags:  # each place in white space is taken
+                near = text[max(end - _NEAR_CHARACTERS, start) : end]
+                end = min(end - len(near) + len(near.rstrip(WHITE_SPACE)) + 1, end)
+        return start
 
     def begun(self, text: str) -> int:
         """Return the first position where a literal may begin that later text completes.
@@ -644,10 +639,10 @@ class ChunkSplitter:
     def _last_split_of(self, text: str, least: int, splits: Splits) -> int:
         """Return the position of the last split that is at least `least`, or 0."""
         text = text.rstrip(_UNDECODED)  # the beginning of a character
-        start = max(least - 1, 0)
-        found = [start + split for split in splits.find(text[start:])]
-        sure = self._specials.begun(text) - self._has_flags if found else 0
-        for split in reversed(found):
+        start, split, sure = max(least - 1, 0), len(text), -1
+        while (split := splits.last(text, start, split)) > start:
+            if sure < 0:
+                sure = self._specials.begun(text) - self._has_flags
             if split <= sure and not self._is_taken(text, split):
                 return split
         return 0
@@ -661,11 +656,10 @@ def character_start(data: bytes | bytearray, offset: int) -> int:
     return offset
 
 
-_FIRST_WINDOW_CHARACTERS = 1 << 6
-
 # The last word or two: a text usually has a split there. A longer search costs more than the rest
 # of a short step.
 _SPLIT_WINDOW_BYTES = 1 << 5
+_NEAR_CHARACTERS = 1 << 6
 _MAX_CHARACTER_BYTES = 4
 _UNDECODED = "".join(map(chr, range(0xDC80, 0xDD00)))
 

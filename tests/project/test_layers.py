@@ -113,11 +113,11 @@ def test_packages_on_top_read_no_private_attribute() -> None:
     assert found == []
 
 
-def test_contract_of_engines_has_at_most_36_operations() -> None:
+def test_contract_of_engines_has_at_most_38_operations() -> None:
     """Each method and property of a Protocol is one."""
     tree = ast.parse(PACKAGE.joinpath("_engine", "contract.py").read_text("utf-8"))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    assert sum(isinstance(node, ast.FunctionDef) for each in classes for node in each.body) <= 36
+    assert sum(isinstance(node, ast.FunctionDef) for each in classes for node in each.body) <= 38
 
 
 @pytest.mark.parametrize(

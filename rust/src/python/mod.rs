@@ -41,6 +41,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::PlainSteps>()?;
     module.add_class::<split::PatternAutomaton>()?;
     module.add_class::<split::Cuts>()?;
+    module.add_class::<split::Splits>()?;
     module.add_class::<vocabulary::NativeVocabulary>()?;
     module.add_class::<train::PieceCounter>()?;
     module.add_class::<train::PieceCounts>()?;

@@ -1,4 +1,4 @@
-//! New Python objects, most of them filled in place without a copy.
+//! Python objects: new ones, most of them filled in place without a copy, and characters of texts.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -11,6 +11,7 @@ use pyo3::ffi::compat::{
     PyBytesWriter_GetData,
 };
 use pyo3::prelude::*;
+use pyo3::types::string::PyStringData;
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use crate::mem::Output;
@@ -145,6 +146,14 @@ pub unsafe fn new_ascii<'py>(
 unsafe fn output_at<'a>(start: *mut MaybeUninit<u8>, length: usize) -> Output<'a> {
     // SAFETY: the caller keeps the contract above. `MaybeUninit` needs no initialised bytes.
     Output::new(unsafe { slice::from_raw_parts_mut(start, length) })
+}
+
+/// Returns the characters of a `str`, which has no more UTF-8 afterwards than before.
+#[inline]
+#[expect(unsafe_code, reason = "pyo3 reads only the UTF-8 of a str")]
+pub fn characters<'a>(text: &'a Bound<'_, PyString>) -> PyResult<PyStringData<'a>> {
+    // SAFETY: a str never changes, and is little-endian or big-endian as the processor is.
+    unsafe { text.data() }
 }
 
 #[expect(unsafe_code, reason = "pyo3 makes a str only of UTF-8")]

@@ -4,13 +4,27 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::string::PyStringData;
+use pyo3::types::{PyString, PyTuple};
 
 use super::interrupt::caught;
+use super::object::characters;
 use crate::simd::Isa;
 use crate::split::automaton::{Automaton, Node, Set};
-use crate::split::{self, Pattern, Pieces, Splitter, joints_of};
+use crate::split::{self, Pairs, Pattern, Pieces, Splitter, joints_of};
+
+/// Calls a method with the characters of a part of a `str`; those that it lacks are left out.
+macro_rules! with_characters {
+    ($pairs:expr, $method:ident, $text:expr, $part:expr) => {
+        match characters($text)? {
+            PyStringData::Ucs1(text) => $pairs.$method(text.get($part).unwrap_or_default()),
+            PyStringData::Ucs2(text) => $pairs.$method(text.get($part).unwrap_or_default()),
+            PyStringData::Ucs4(text) => $pairs.$method(text.get($part).unwrap_or_default()),
+        }
+    };
+}
 
 /// The automaton of a pattern.
 #[pyclass(frozen, name = "Automaton", module = "bpetite._engine._native")]
@@ -89,6 +103,45 @@ impl Cuts {
             let cuts = split::Cuts::new(joints, 1);
             Cuts(Splitter::Cuts(Arc::new(cuts)))
         })
+    }
+}
+
+/// Where texts may be split: the twin of `bpetite._automaton.Splits`.
+#[pyclass(frozen, module = "bpetite._engine._native")]
+pub struct Splits(Pairs);
+
+#[pymethods]
+impl Splits {
+    /// Takes a `SafeSplits` or `Cuts` of Python.
+    #[new]
+    fn new(splits: &Bound<'_, PyAny>) -> PyResult<Splits> {
+        let py = splits.py();
+        if let Some(glued) = splits.getattr_opt(intern!(py, "glued"))? {
+            let mut pairs = Vec::new();
+            for pair in glued.try_iter()? {
+                let pair: String = pair?.extract()?;
+                let mut characters = pair.chars().map(u32::from);
+                pairs.extend(characters.next().zip(characters.next()));
+            }
+            return Ok(Splits(Pairs::of_glued(pairs.into_iter())));
+        }
+        let firsts: Vec<(u32, u8)> = splits.getattr(intern!(py, "firsts"))?.extract()?;
+        let after: Vec<Vec<u8>> = (splits.getattr(intern!(py, "after"))?.try_iter()?)
+            .map(|kinds| kinds?.try_iter()?.map(|kind| kind?.extract()).collect())
+            .collect::<PyResult<_>>()?;
+        Ok(Splits(Pairs::of_kinds(firsts, &after)))
+    }
+
+    /// Returns the first place where `text[start:end]` may be split, `end` without one.
+    fn first(&self, text: &Bound<'_, PyString>, start: usize, end: usize) -> PyResult<usize> {
+        let found = with_characters!(self.0, first, text, start..end);
+        Ok(found.map_or(end, |at| start + at))
+    }
+
+    /// Returns the last place where `text[start:end]` may be split, `start` without one.
+    fn last(&self, text: &Bound<'_, PyString>, start: usize, end: usize) -> PyResult<usize> {
+        let found = with_characters!(self.0, last, text, start..end);
+        Ok(found.map_or(start, |at| start + at))
     }
 }
 

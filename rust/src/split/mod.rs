@@ -6,6 +6,7 @@
 
 pub mod automaton;
 mod cuts;
+mod pairs;
 pub mod settled;
 pub mod unicode;
 mod window;
@@ -17,6 +18,7 @@ use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Reading};
 use cuts::FindCuts;
 pub use cuts::{Character, Cuts, TokenNeighbours, joints_of};
+pub use pairs::Pairs;
 use unicode::classes;
 pub use window::Pattern;
 use window::Window;

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bpetite import _vocabulary
+from bpetite import _automaton, _vocabulary
 from bpetite._arguments import Frame, Text
 from bpetite._engine.contract import Block, Ids, PlainState
 from bpetite._pattern_tree import Ranges
@@ -46,6 +46,9 @@ class Automaton:
     ) -> Automaton: ...
     def ends(self, text: str, text_ends: Sequence[int]) -> list[list[int]]: ...
     def safe_splits(self, text: str) -> list[int]: ...
+
+class Splits(_automaton.Splits):
+    def __new__(cls, splits: _automaton.Splits) -> Splits: ...
 
 class Cuts:
     def __new__(cls, pairs: Sequence[str]) -> Cuts: ...

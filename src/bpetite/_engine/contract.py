@@ -10,6 +10,7 @@ from mmap import mmap
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bpetite._arguments import Frame, Text
+from bpetite._automaton import Splits
 from bpetite._corpus import DocumentCorpus
 from bpetite._piece_records import Totals
 from bpetite._progress import Reporter
@@ -174,6 +175,7 @@ class Engine(Protocol[Counts]):
 
     def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
     def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...
+    def make_splits(self, splits: Splits, /) -> Splits: ...
     def regex_reason(self, vocabulary: Vocabulary, /) -> str | None:
         """Return why `regex` splits the texts of a vocabulary; None if something faster does."""
 

@@ -13,6 +13,7 @@ from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from bpetite import _progress
+from bpetite._automaton import Splits
 from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check_utf8
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
@@ -228,6 +229,11 @@ class TokenJoiner(python.TokenJoiner):
 def make_token_joiner(vocabulary: Vocabulary) -> contract.TokenJoiner:
     joiner = TokenJoiner(vocabulary)
     return python.StrippingJoiner(joiner) if vocabulary.stages.strips_start else joiner
+
+
+@lru_cache(maxsize=64)
+def make_splits(splits: Splits) -> Splits:
+    return _native.Splits(splits)
 
 
 def count_pieces(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpetite import _piece_records, _trainer
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
+from bpetite._automaton import Splits
 from bpetite._corpus import DocumentCorpus
 from bpetite._decoder import byte_offsets, character_offsets, characters_in, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
@@ -252,6 +253,10 @@ class StrippingJoiner:
 def make_token_joiner(vocabulary: Vocabulary) -> contract.TokenJoiner:
     joiner = TokenJoiner(vocabulary)
     return StrippingJoiner(joiner) if vocabulary.stages.strips_start else joiner
+
+
+def make_splits(splits: Splits) -> Splits:
+    return splits
 
 
 def learn_merges(counts: Counts, limit: int, learning: Learning = FREE_LEARNING) -> list[Pair]:

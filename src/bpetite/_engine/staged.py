@@ -151,8 +151,8 @@ class StagedEncoder(python.TextEncoder):
         start = text[:_FIRST_PIECE_CHARACTERS]
         if isinstance(start, bytes):
             start = start.decode("utf-8", "ignore")
-        first = start[: splits.first(start)]
-        if not first or not is_encodable(first):
+        first = start[: splits.first(start, 0, len(start))]
+        if len(first) == len(start) or not is_encodable(first):
             return None
         return first, self._splitter.normalized(first)
 

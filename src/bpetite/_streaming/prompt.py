@@ -382,24 +382,13 @@ def _cuts(
 
     If it `is_last`, the last block begins at the last safe split.
     """
-    stop = _last_split(splitter, text, start, end) if is_last else end
+    stop = splitter.last(text, start, end) if is_last else end
     while start < stop:
         cut = next(splitter.splits(text, min(start + _BLOCK_CHARACTERS, stop), stop))
         yield start, cut
         start = cut
     if stop < end:
         yield stop, end
-
-
-def _last_split(splitter: ChunkSplitter, text: str, start: int, end: int) -> int:
-    """Return the last safe split of `text[start:end]`, or `start`."""
-    size = 32
-    while True:
-        begin = max(end - size, start)
-        *splits, _ = splitter.splits(text, begin, end)
-        if splits or begin == start:
-            return splits[-1] if splits else start
-        size *= 4
 
 
 def _segments(text: str, trusted: tuple[Span, ...]) -> Iterator[str]:
