@@ -168,6 +168,24 @@ def test_segments_in_steps_and_edits_have_the_ids_of_parts(
         assert prompt.ids() == tokenizer.encode_parts(["x", *parts[1:]], guard=guard)[0]
 
 
+@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip", "normalized"])
+def test_segments_in_steps_with_flags_have_the_ids_of_parts(flag: str, tmp_path: Path) -> None:
+    rng = random.Random(flag)
+    for _ in range(8):
+        document = document_of(tmp_path)
+        added = [each for each in document["added_tokens"] if each["special"] or rng.random() < 0.5]
+        document["added_tokens"] = [
+            {**each, "id": id, "lstrip": rng.random() < 0.1, flag: rng.random() < 0.2}
+            for id, each in enumerate(added, added[-1]["id"] - len(PLAIN + MARKUP + SPECIAL) + 1)
+        ]
+        tokenizer = loaded(document, tmp_path)
+        for _ in range(40):
+            parts = [Trusted(each) if rng.random() < 0.5 else each for each in texts(rng, 5)]
+            stream = tokenizer.encode_stream()
+            ids = [*(id for part in parts for id in stream.step([part])), *stream.flush()]
+            assert ids == tokenizer.encode_parts(parts)[0], (document["added_tokens"], parts)
+
+
 def test_texts_after_segments_continue_them(tokenizer: Tokenizer) -> None:
     rng = random.Random(6)
     for _ in range(300):

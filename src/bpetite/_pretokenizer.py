@@ -530,6 +530,11 @@ class ChunkSplitter:
         self._specials = SpecialSplitter(literals, plain)
         self._has_flags = bool(flags)
         self._apart = apart or self._has_flags
+        has_plain, sees_words = bool(self._specials.plain), "single_word" in flags
+        self.crosses_segments: bool = has_plain or sees_words
+        """Whether literals may depend on what is trusted in the text before a segment."""
+        self.looks_around: bool = sees_words or (has_plain and self._has_flags)
+        """Whether literals of segments may depend on the text around them, up to a split."""
         # No later text changes such a literal, or the white space that it takes.
         self._has_ends = {*flags} <= {"lstrip"}
         # The most bytes of a literal that begins before a split, and of a character.
@@ -561,11 +566,6 @@ class ChunkSplitter:
     def has_splits(self) -> bool:
         """Whether any split is known."""
         return self._splits is not None
-
-    @property
-    def has_plain(self) -> bool:
-        """Whether a literal may count in untrusted text."""
-        return bool(self._specials.plain)
 
     @property
     def max_literal_length(self) -> int:

@@ -88,7 +88,9 @@ class EncodeStream:
     that normalizes text to form C, `pending` begins at white space or after a special literal.
 
     A step with segments is for prompts with untrusted text, as in `encode_parts`: a literal counts
-    only within one `Trusted` segment. Successive steps with a text are one such segment.
+    only within one `Trusted` segment. Successive steps with a text are one such segment. If a
+    literal looks at the text around it (`single_word`, or flags beside plain added tokens), such a
+    step keeps back the text after the last safe split that is next to no literal.
 
     A stream belongs to one thread at a time.
 
@@ -204,16 +206,21 @@ class EncodeStream:
         for begin, at, literal in splitter.split_trusted("".join(spaced), trusted_spans(spaced)):
             end = begin - len(space) if is_final else end
             is_final = literal is not None and not splitter.is_plain(literal) and at < begun
+        looks_around = source.splitter.looks_around
+        if looks_around:
+            end, untrusted_splitter = 0, source.splitter  # each split is far from any literal
         rest = bytearray(whole[end:].encode())
         split = untrusted_splitter.last_split(rest)
-        literal_end = 0 if split else untrusted_splitter.last_literal_end(rest, 0, [])[0]
+        literal_end = 0
+        if not split and not looks_around:
+            literal_end = untrusted_splitter.last_literal_end(rest, 0, [])[0]
         ids = [*self._prefix_ids]
         if final := end + len(rest[: split + literal_end].decode()):
             ids += source.encoders[start].encode_parts([*beginning(parts, final)], 0)[0]
             start = INSIDE if split else after
         del rest[: split + literal_end]
         size, searched, trust = len(rest), len(rest), Trust(len(rest))
-        if untrusted_splitter.has_plain:
+        if source.splitter.crosses_segments:
             done = len(whole[:final].encode())
             sizes = accumulate((len(part.encode()) for part in parts), initial=0)
             spans = zip(parts, pairwise(sizes), strict=True)
@@ -230,7 +237,7 @@ class EncodeStream:
         splitter = self._source.splitter
         split = splitter.last_split(pending, self._size)
         known, spans = self._trust
-        searched = max(split, self._literals_searched, 0 if splitter.has_plain else known)
+        searched = max(split, self._literals_searched, 0 if splitter.crosses_segments else known)
         trusted = [*spans, (known, len(pending))] if searched < known else None
         return split, *splitter.last_literal_end(pending, searched, trusted)
 
