@@ -292,23 +292,28 @@ def test_a_forked_child_has_the_ids_of_its_parent() -> None:
 
 
 FORK_WHILE_A_TABLE_IS_MADE = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 from array import array
+from bpetite import Tokenizer
 from bpetite._engine._native import TokenBytes
 tokens = {id: b"<|reserved %d|>" % id for id in range(100_000)}
 ids = memoryview(array("I", [5]) * 20_000)
+sys.setswitchinterval(1e-6)
 codes = set()
 for turn in range(40):
-    table = TokenBytes(tokens)
+    table, tokenizer = TokenBytes(tokens), Tokenizer.train("ab ab", 257)
     begun = threading.Event()
-    thread = threading.Thread(target=lambda: (begun.set(), table.characters(ids)))
+    make = lambda: (begun.set(), tokenizer.encode("ab"), table.characters(ids))
+    thread = threading.Thread(target=make)
     thread.start()
     begun.wait()
     time.sleep(turn / 10_000)
     child = os.fork()
     if child == 0:
         signal.alarm(20)
-        os._exit(table.characters(ids[:300]) != 300 * len("<|reserved 5|>"))
+        same = tokenizer.encode("ab") == tokenizer.encode("ab", dtype="uint32").tolist()
+        same &= table.characters(ids[:300]) == 300 * len("<|reserved 5|>")
+        os._exit(not same)
     codes.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     thread.join()
 print(codes)
@@ -319,3 +324,28 @@ print(codes)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_waits_for_no_table() -> None:
     assert output_of(FORK_WHILE_A_TABLE_IS_MADE) == "{0}\n"
+
+
+SECOND_INTERPRETER = """
+import os
+try:
+    import _interpreters as interpreters
+except ModuleNotFoundError:
+    import _xxsubinterpreters as interpreters
+program = '''
+from bpetite import Tokenizer, Trusted
+tokenizer = Tokenizer.train("ab ab", 257, special_tokens=["<s>"])
+print(tokenizer.encode_parts([Trusted("<s>"), "ab<s>"]), flush=True)
+'''
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # Python's own decimal warns there
+for _ in range(2):
+    interpreter = interpreters.create()
+    error = interpreters.run_string(interpreter, program)
+    assert error is None, error
+    interpreters.destroy(interpreter)
+exec(program)
+"""
+
+
+def test_each_interpreter_of_a_process_has_the_same_ids() -> None:
+    assert output_of(SECOND_INTERPRETER) == "([257, 256, 60, 115, 62], [0, 1, 5])\n" * 3

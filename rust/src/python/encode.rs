@@ -1,13 +1,12 @@
 //! Text to ids, for Python.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyMemoryView, PyString};
 
 use super::array::{Item, View, memoryview, memoryview_with_surplus};
 use super::ids::Ids;
@@ -44,7 +43,7 @@ pub struct TextEncoder {
 /// The Python integers of ids. They are made on first use, because arrays need none.
 struct Integers {
     count: u32,
-    ready: PyOnceLock<Vec<Py<PyInt>>>,
+    ready: OnceLock<Vec<Py<PyInt>>>,
 }
 
 impl Integers {
@@ -54,8 +53,12 @@ impl Integers {
         py: Python<'a>,
     ) -> PyResult<impl Fn(u64) -> Option<Py<PyInt>> + use<'a>> {
         let integer = |id: u32| new_int(py, id.into()).ok_or_else(|| PyErr::fetch(py));
-        let make = || gathered(self.count as usize, (0..self.count).map(integer));
-        let ready: &[_] = self.ready.get_or_try_init(py, make)?;
+        if self.ready.get().is_none() {
+            // Made before the lock is taken, because a process forked meanwhile would wait for ever
+            // for a thread that it does not have.
+            let _ = self.ready.set(gathered(self.count as usize, (0..self.count).map(integer))?);
+        }
+        let ready = self.ready.get().map_or(&[][..], Vec::as_slice);
         Ok(move |value| match ready.get(value as usize) {
             Some(integer) => Some(integer.clone_ref(py)),
             None => new_int(py, value),
@@ -176,7 +179,7 @@ impl TextEncoder {
         let special_ids = special.iter().map(|(_, id)| id);
         let highest = vocabulary.id_of.last().into_iter().chain(special_ids).max();
         let count = highest.map_or(0, |&id| id.saturating_add(1)).min(READY_MADE_INTEGERS);
-        let integers = Arc::new(Integers { count, ready: PyOnceLock::new() });
+        let integers = Arc::new(Integers { count, ready: OnceLock::new() });
         let encoder = caught(|| {
             Encoder::new(
                 splitters,
@@ -427,13 +430,19 @@ fn array<'py>(py: Python<'py>, ids: &[u32], item_size: usize) -> View<'py> {
 
 /// Joins the parts of a text; checks signals, because there may be many.
 fn parted(parts: &Bound<'_, PyList>) -> PyResult<PartedText> {
-    static TRUSTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = parts.py();
-    let trusted = TRUSTED.import(py, "bpetite._arguments", "Trusted")?;
+    // Not a static: each interpreter of a process has a class of its own.
+    let mut trusted: Option<Bound<'_, PyAny>> = None;
     let mut text = caught(|| PartedText::with_capacity(PART_BYTES * parts.len(), parts.len()))?;
     for (index, part) in parts.iter().enumerate() {
         let part = part.cast::<PyString>()?;
-        let is_trusted = !part.is_exact_instance_of::<PyString>() && part.is_instance(trusted)?;
+        let is_trusted = !part.is_exact_instance_of::<PyString>() && {
+            let class = match &trusted {
+                Some(class) => class,
+                None => trusted.insert(py.import("bpetite._arguments")?.getattr("Trusted")?),
+            };
+            part.is_instance(class)?
+        };
         let bytes = part.to_str()?.as_bytes();
         caught(|| text.push(bytes, is_trusted))?;
         if index % SIGNAL_CHECK_PARTS == SIGNAL_CHECK_PARTS - 1 {

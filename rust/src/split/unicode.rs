@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use crate::mem::growth::filled;
+
 const DATA: &str = include_str!("../../../src/bpetite/_unicode/data.py");
 
 /// `\p{L}`
@@ -87,7 +89,7 @@ impl CodePoints {
 pub fn classes() -> &'static CodePoints {
     static TABLE: OnceLock<CodePoints> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let mut class_of = vec![0_u8; CODE_POINT_COUNT];
+        let mut class_of = filled(0, CODE_POINT_COUNT);
         let mut start = 0;
         for (class, length) in runs(DATA) {
             class_of[start..start + length].fill(class);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::super::unicode::{CODE_POINT_COUNT, CodePoints};
+use crate::mem::growth::filled;
 use crate::simd::{Block, Instructions};
 
 /// Ranges of code points, in ascending order: the first and the last of each.
@@ -53,7 +54,7 @@ pub fn classes_of(sets: &[Set], of_bytes: bool) -> Result<(CodePoints, Vec<Class
     borders.sort_unstable();
     let (mut known, mut classes) = (HashMap::new(), Vec::new());
     let mut is_in = vec![false; sets.len()];
-    let mut class_of = vec![0_u8; CODE_POINT_COUNT];
+    let mut class_of = filled(0_u8, CODE_POINT_COUNT);
     for pair in borders.windows(2) {
         let ((code, number), (end, _)) = (pair[0], pair[1]);
         if let Some(number) = number {
