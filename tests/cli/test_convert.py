@@ -475,6 +475,19 @@ def test_losses_of_a_format_are_named(format: str, lost: list[str], model_folder
     assert [part for part in result.err[-1].split("; ") if part in (SETTINGS, ADDED, KEPT)] == lost
 
 
+def test_added_tokens_of_spaces_are_whole_in_the_command(tmp_path: Path) -> None:
+    TOKENIZER.save(tmp_path / "tokenizer.json", format="huggingface")
+    document = json.loads(tmp_path.joinpath("tokenizer.json").read_text("utf-8"))
+    flags = dict.fromkeys(("normalized", "lstrip", "rstrip", "single_word", "special"), False)
+    id = TOKENIZER.n_vocab
+    document["added_tokens"].append({"id": id, "content": "    ", **flags})
+    tmp_path.joinpath("tokenizer.json").write_text(json.dumps(document), "utf-8")
+    result = in_process("convert", str(tmp_path / "tokenizer.json"), out("tiktoken"))
+    assert result.code == 0
+    assert f"'    ={id}'" in result.err[-1] or f'"    ={id}"' in result.err[-1]
+    assert result.err[-1].endswith("; lost: the added tokens that count in ordinary text")
+
+
 def test_loss_that_could_change_ids_is_refused(model_folder: str) -> None:
     result = in_process("convert", model_folder, out("gpt2"))
     assert (result.code, result.err) == (

@@ -463,7 +463,8 @@ def _in_quotes(word: str) -> str:
 def say(message: str) -> None:
     """Print one line to standard error; ignore a closed standard error."""
     try:
-        print(f"bpetite: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        # A literal in a command may have several spaces.
+        print("bpetite:", re.sub(r"\s*\n\s*", " ", message), file=sys.stderr, flush=True)
     except OSError:
         silence_stderr()
 

@@ -228,6 +228,10 @@ def _losses(tokenizer: Tokenizer, read_back: Tokenizer) -> Iterator[str]:
     kept = [each.decode(ids, skip_special_tokens=True) for each in both]
     if kept[0] != kept[1]:
         yield "lost: the special tokens that skip_special_tokens keeps"
+    literals = list(tokenizer.special_tokens)
+    ordinary = [[each.encode_ordinary(literal) for literal in literals] for each in both]
+    if ordinary[0] != ordinary[1]:
+        yield "lost: the added tokens that count in ordinary text"
 
 
 # Verifying
