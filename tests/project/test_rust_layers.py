@@ -29,7 +29,7 @@ def test_circle_of_modules_is_found() -> None:
 
 def test_imports_lead_to_the_module_with_the_name() -> None:
     assert ("train", "record") in imports(("train", "counts"))
-    assert ("cache", "packed") in imports(("encode", "sink"))  # through `pub use` in cache/mod.rs
+    assert ("simd", "packed") in imports(("encode", "sink"))  # through `pub use` in simd/mod.rs
     assert ("mem",) not in imports(("encode", "sink"))
 
 

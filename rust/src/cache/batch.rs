@@ -34,11 +34,10 @@
 //!
 //! The caller splits CJK runs, if the vocabulary allows it, and looks their parts up as a batch.
 
-use super::keys::{Key47, MAX_BYTES_16, MAX_BYTES_47, key16, key47, word, word_key};
-use super::packed::Packed;
+use super::keys::{Key47, MAX_BYTES_16, MAX_BYTES_47, key16, key47, word_key};
 use super::pieces::{Cache, MergePiece};
 use crate::merge::cjk;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, Packed};
 use crate::types::{BATCH, WORD_BYTES};
 
 /// If a batch has more CJK runs, all of its pieces are looked up in parts.
@@ -131,20 +130,10 @@ impl Cache {
         let count = bounds.len() - 1;
         misses.clear();
         let mut done = 0;
-        let last_start = text.len().saturating_sub(WORD_BYTES);
         for ids in ids.as_chunks_mut::<EIGHT>().0 {
             let Some(bounds) = bounds[done..].first_chunk::<{ EIGHT + 1 }>() else { break };
-            if bounds[EIGHT - 1] as usize > last_start {
-                break;
-            }
-            let (mut words, mut lengths) = ([0; EIGHT], [0; EIGHT]);
-            for i in 0..EIGHT {
-                words[i] = word(&text[bounds[i] as usize..bounds[i] as usize + WORD_BYTES]);
-                lengths[i] = bounds[i + 1] - bounds[i];
-            }
-            let found = isa.find_words(words, lengths, &self.first_level);
-            *ids = found.values.map(Packed);
-            misses.words.push_eight(isa, found.missing & !found.longer, done as u16);
+            let Some(found) = isa.find_pieces(text, bounds, &self.first_level, ids) else { break };
+            misses.words.push_eight(isa, found.missing, done as u16);
             misses.longer.push_eight(isa, found.longer, done as u16);
             done += EIGHT;
         }

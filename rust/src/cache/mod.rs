@@ -13,12 +13,10 @@
 
 mod batch;
 mod keys;
-mod packed;
 mod pieces;
 mod table;
 
 pub use batch::{MAX_FEW_CJK_RUNS, Misses};
-pub use packed::Packed;
 pub use pieces::{Cache, MergePiece};
 
 #[cfg(test)]
@@ -27,7 +25,7 @@ mod tests {
     use super::pieces::MAX_SPILLED_IDS;
     use super::table::{BITS_8, Table8, mixed};
     use super::*;
-    use crate::simd::{ID_BITS, Instructions, Isa, Work, slot_of_word};
+    use crate::simd::{ID_BITS, Instructions, Isa, Packed, Work, slot_of_word};
     use crate::test_inputs::Rng;
     use crate::types::{BATCH, MAX_CACHED_PIECE, WORD_BYTES};
 

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use super::keys::{piece_of, word_key};
-use super::packed::{Packed, TRANSIENT};
 use super::table::{BITS_8, BITS_16, BITS_47, Table, Table8, Table16, Table47};
 use crate::mem::growth::{append as extend, filled, granted};
-use crate::simd::{WORD_TABLE_BITS, WordTable, slot_of_word};
+use crate::simd::{Packed, TRANSIENT, WORD_TABLE_BITS, WordTable, slot_of_word};
 use crate::types::MAX_CACHED_PIECE;
 
 /// The most bytes of pieces in the map.

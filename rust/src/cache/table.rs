@@ -1,9 +1,9 @@
 //! Bounded tables of pieces, in lines of 64 bytes, the size of a line of the processor's cache.
 
-use super::packed::Packed;
 use crate::hash::{GOLDEN_RATIO, XXHASH_PRIME};
 use crate::mem::growth::filled;
 use crate::mem::prefetch;
+use crate::simd::Packed;
 
 /// Tables by the longest piece. Each has at least 2^`bits` lines, and at most 2^`max_bits`.
 pub type Table8 = Table<1, 4>;

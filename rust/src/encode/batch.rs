@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::places::{Places, TokenLengths};
 use super::sink::{IdList, Sink};
-use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses, Packed};
+use crate::cache::{Cache, MAX_FEW_CJK_RUNS, MergePiece, Misses};
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{append, copied, granted, push};
 use crate::merge::cjk::CjkSplitter;
 use crate::merge::joins::{Joins, joins_words};
 use crate::merge::{MergeScratch, MergeTable, NO_RANK, Ranks, Row};
-use crate::simd::{Instructions, Work};
+use crate::simd::{Instructions, Packed, Work};
 use crate::split::{Cuts, Splitter, TokenNeighbours};
 use crate::tokens::Joint;
 use crate::types::{BATCH, TokenIndex};

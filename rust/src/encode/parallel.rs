@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::batch::{Context, Job};
 use super::encoder::Encoder;
 use super::sink::{Id, IdList, Sink};
-use crate::cache::{Cache, Packed};
+use crate::cache::Cache;
 use crate::interrupt::Interrupt;
 use crate::mem::growth::{
     THREAD_BYTES, append, collected, granted, has_room, lengthen, push, with_room,
 };
-use crate::simd::Instructions;
+use crate::simd::{Instructions, Packed};
 
 /// The length of a stretch, which is worth waking a thread.
 const STRETCH_BYTES: usize = 1 << 18;

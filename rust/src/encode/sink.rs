@@ -1,9 +1,9 @@
 //! Targets of ids: a list or a count.
 
-use crate::cache::{Cache, Packed};
+use crate::cache::Cache;
 use crate::mem::growth::granted;
 use crate::mem::pool::BufferPool;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, Packed};
 
 /// The least room, in ids, for the rest of a text.
 const MIN_ROOM_AHEAD: usize = 1 << 20;
@@ -58,26 +58,47 @@ impl Sink for Count {
 pub trait Id: Copy + Default + Send + Sync + 'static {
     fn of(id: u32) -> Self;
 
+    /// Writes the ids that are in eight numbers, and anything after the last. Returns how many they
+    /// are.
+    #[inline(always)]
+    fn unpack(isa: impl Instructions, packed: &[Packed; GROUP], room: &mut Room<Self>) -> usize {
+        let mut ids = [0; PIECE_IDS * GROUP];
+        let count = isa.unpack(packed, &mut ids);
+        *room = ids.map(Self::of);
+        count
+    }
+
     fn pool() -> &'static BufferPool<Self>;
 }
 
-macro_rules! ids {
-    ($($type:ty)*) => {
-        $(impl Id for $type {
-            #[inline(always)]
-            fn of(id: u32) -> $type {
-                id as $type
-            }
+impl Id for u16 {
+    #[inline(always)]
+    fn of(id: u32) -> u16 {
+        id as u16
+    }
 
-            fn pool() -> &'static BufferPool<$type> {
-                static POOL: BufferPool<$type> = BufferPool::new();
-                &POOL
-            }
-        })*
-    };
+    fn pool() -> &'static BufferPool<u16> {
+        static POOL: BufferPool<u16> = BufferPool::new();
+        &POOL
+    }
 }
 
-ids!(u16 u32);
+impl Id for u32 {
+    #[inline(always)]
+    fn of(id: u32) -> u32 {
+        id
+    }
+
+    #[inline(always)]
+    fn unpack(isa: impl Instructions, packed: &[Packed; GROUP], room: &mut Room<u32>) -> usize {
+        isa.unpack(packed, room)
+    }
+
+    fn pool() -> &'static BufferPool<u32> {
+        static POOL: BufferPool<u32> = BufferPool::new();
+        &POOL
+    }
+}
 
 /// A list of ids, with cleared room after them.
 #[derive(Default)]
@@ -88,6 +109,12 @@ pub struct IdList<T> {
 
 /// The room for the ids of a piece, unless they are spilled.
 const PIECE_IDS: usize = 4;
+
+/// The number of pieces whose ids are taken together.
+const GROUP: usize = 8;
+
+/// The room for the ids of a group.
+type Room<T> = [T; PIECE_IDS * GROUP];
 
 impl<T: Id> IdList<T> {
     pub fn within(room: Vec<T>) -> IdList<T> {
@@ -159,21 +186,11 @@ impl<T: Id> IdList<T> {
             begin(i, index);
             index += ids.inner_count();
         }
-        let Some(room) = self.room[self.count..].first_chunk_mut::<{ PIECE_IDS * GROUP }>() else {
+        let Some(room) = self.room[self.count..].first_chunk_mut() else {
             debug_assert!(false, "make_room was not called");
             return;
         };
-        let [a, b, c, d, e, f, g, h] = group.map(|packed| packed.0);
-        let (first, first_count) = isa.unpack(&[a, b, c, d]);
-        let (second, second_count) = isa.unpack(&[e, f, g, h]);
-        if let Some(room) = room.first_chunk_mut() {
-            *room = first.map(T::of);
-        }
-        // By the mask the compiler knows that all ids have room, and checks nothing.
-        if let Some(room) = room[first_count & 15..].first_chunk_mut() {
-            *room = second.map(T::of);
-        }
-        self.count += first_count + second_count;
+        self.count += T::unpack(isa, group, room);
     }
 
     /// Takes the ids of some of the last `left` pieces.
@@ -205,9 +222,6 @@ impl<T: Id> IdList<T> {
         self.count = count;
     }
 }
-
-/// The number of pieces whose ids are taken together.
-const GROUP: usize = 8;
 
 #[inline(always)]
 fn any_is_spilled(group: &[Packed; GROUP]) -> bool {

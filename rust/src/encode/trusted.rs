@@ -13,11 +13,11 @@ use super::literals::Found;
 use super::parallel::{MAX_STRETCH_BYTES, TooLongError};
 use super::places::{FAR, Places, TokenLengths};
 use super::sink::{Id, IdList, Sink};
-use crate::cache::{Cache, Packed};
+use crate::cache::Cache;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::mem::growth::{append, push, with_room};
 use crate::mem::pool::BufferPool;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, Packed};
 
 static TEXTS: BufferPool<u8> = BufferPool::new();
 

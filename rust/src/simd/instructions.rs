@@ -1,13 +1,10 @@
 //! What every instruction set provides, and the masks that are computed from it.
 
 use super::escapes::short_escape;
-use super::words::{Found, WordTable, slot_of_word};
+use super::packed::Packed;
+use super::words::{Found, WordTable, slot_of_word, words_at};
 
 pub type Block = [u8; 64];
-
-/// The size of each id in a number, and where their count begins.
-pub const ID_BITS: u32 = 20;
-pub const COUNT_SHIFT: u32 = 3 * ID_BITS;
 
 /// Bit `i` of each mask tells whether byte `i` of a block is such an ASCII character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,47 +87,57 @@ pub trait Instructions: Copy {
         }
     }
 
-    /// Looks up eight words: word `i` is the first `lengths[i]` bytes of `words[i]`.
+    /// Looks up the eight pieces that begin at the first eight bounds, each up to the next bound,
+    /// and writes their values: for a piece that is not found, anything.
+    ///
+    /// Returns None if a piece begins where the text has fewer than eight bytes left.
     #[inline(always)]
-    fn find_words(self, words: [u64; 8], lengths: [u32; 8], table: &WordTable) -> Found {
-        let mut found = Found { values: [0; 8], missing: 0, longer: 0 };
+    fn find_pieces(
+        self,
+        text: &[u8],
+        bounds: &[u32; 9],
+        table: &WordTable,
+        values: &mut [Packed; 8],
+    ) -> Option<Found> {
+        let mut found = Found::default();
+        let words = words_at(text, bounds)?;
         for i in 0..8 {
-            let unused_bits = 64 - 8 * lengths[i].min(8);
+            let length = bounds[i + 1] - bounds[i];
+            let unused_bits = 64 - 8 * length.min(8);
             let shifted = words[i] << unused_bits;
             let word = shifted >> unused_bits;
             let [known, value] = table[slot_of_word(word)];
-            found.values[i] = value;
-            found.missing |= u8::from((known != word) | (shifted >> 56 == 0)) << i;
-            found.longer |= u8::from(lengths[i] > 8) << i;
+            values[i] = Packed(value);
+            let is_longer = length > 8;
+            found.longer |= u8::from(is_longer) << i;
+            let is_missing = (known != word) | (shifted >> 56 == 0);
+            found.missing |= u8::from(is_missing & !is_longer) << i;
         }
-        found
+        Some(found)
     }
 
     /// Writes `first + i` for each set bit `i`, in order, and anything after the last.
     #[inline(always)]
     fn write_indices(self, bits: u8, first: u16, indices: &mut [u16; 8]) {
-        let mut count = 0;
-        for i in 0..8 {
-            indices[count & 7] = first + i;
-            count += usize::from(bits >> i & 1);
+        for (index, &i) in indices.iter_mut().zip(&INDICES[usize::from(bits)]) {
+            *index = first + u16::from(i);
         }
     }
 
-    /// Returns the ids in four numbers, each with up to three and their count, and anything after
-    /// the last. Also returns how many they are.
+    /// Writes the ids that are in eight numbers, and anything after the last. Returns how many they
+    /// are.
     #[inline(always)]
-    fn unpack(self, packed: &[u64; 4]) -> ([u32; 16], usize) {
-        let (mut ids, mut count) = ([0; 16], 0);
+    fn unpack(self, packed: &[Packed; 8], ids: &mut [u32; 32]) -> usize {
+        let mut count = 0;
         for number in packed {
             // Writing all four, however many are valid, is faster than a branch.
             if let Some(room) = ids[count..].first_chunk_mut() {
-                *room =
-                    [0, 1, 2, 3].map(|i| (number >> (i * ID_BITS)) as u32 & ((1 << ID_BITS) - 1));
+                *room = number.inner_ids();
             }
             // By the mask the compiler knows that all ids have room, and checks nothing.
-            count += (number >> COUNT_SHIFT) as usize & 3;
+            count += number.inner_count() & 3;
         }
-        (ids, count)
+        count
     }
 
     /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the
@@ -153,19 +160,35 @@ pub trait Instructions: Copy {
 
     /// Writes `base + i` for each set bit `i`, in order, and anything after the last.
     #[inline(always)]
-    fn write_offsets(self, mut bits: u64, base: u32, offsets: &mut [u32; 64]) {
-        // One branch for eight bits is faster than one for each bit.
-        for eight in offsets.as_chunks_mut::<8>().0 {
-            for offset in eight {
-                *offset = base.wrapping_add(bits.trailing_zeros());
-                bits &= bits.wrapping_sub(1);
+    fn write_offsets(self, bits: u64, mut base: u32, offsets: &mut [u32; 64]) {
+        let mut count = 0;
+        for byte in bits.to_le_bytes() {
+            for (offset, &i) in offsets[count..].iter_mut().zip(&INDICES[usize::from(byte)]) {
+                *offset = base.wrapping_add(i.into());
             }
-            if bits == 0 {
-                break;
-            }
+            count += byte.count_ones() as usize;
+            base = base.wrapping_add(8);
         }
     }
 }
+
+/// For each byte, the indices of its set bits in ascending order, and zeros.
+pub static INDICES: [[u8; 8]; 256] = {
+    let mut all = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut i, mut count) = (0, 0);
+        while i < 8 {
+            if byte >> i & 1 == 1 {
+                all[byte][count] = i as u8;
+                count += 1;
+            }
+            i += 1;
+        }
+        byte += 1;
+    }
+    all
+};
 
 /// Work to be compiled for each instruction set.
 ///

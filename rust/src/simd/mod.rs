@@ -1,4 +1,4 @@
-//! Vector instructions: masks of 64 bytes, searches for eight words, and whole loops compiled for
+//! Vector instructions: masks of 64 bytes, searches for eight pieces, and whole loops compiled for
 //! one instruction set.
 //!
 //! All instruction sets give the same results at different speeds. The default is the fastest one
@@ -8,7 +8,7 @@
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! with_features {
     ($features:literal $(
-        fn $name:ident(self, $($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block
+        fn $name:ident(self, $($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
     )*) => {$(
         #[inline(always)]
         fn $name(self, $($argument: $type),*) $(-> $result)? {
@@ -23,8 +23,11 @@ macro_rules! with_features {
 
 #[cfg(target_arch = "aarch64")]
 mod arm;
+#[cfg(target_arch = "x86_64")]
+mod classes;
 mod escapes;
 mod instructions;
+mod packed;
 mod scalar;
 mod words;
 #[cfg(target_arch = "x86_64")]
@@ -33,7 +36,10 @@ mod x86;
 use std::sync::OnceLock;
 
 pub use escapes::short_escape;
-pub use instructions::{Block, COUNT_SHIFT, ID_BITS, Instructions, Leads, Masks, Work};
+pub use instructions::{Block, Instructions, Leads, Masks, Work};
+#[cfg(test)]
+pub use packed::ID_BITS;
+pub use packed::{Packed, TRANSIENT};
 pub use scalar::Scalar;
 pub use words::{WORD_TABLE_BITS, WordTable, slot_of_word};
 
@@ -108,8 +114,10 @@ impl Isa {
 
 #[cfg(test)]
 mod tests {
+    use super::words::Found;
     use super::*;
     use crate::hash::GOLDEN_RATIO;
+    use crate::test_inputs::Rng;
 
     /// Makes tests that run on each instruction set of the processor.
     macro_rules! test_instruction_sets {
@@ -169,17 +177,41 @@ mod tests {
             }
         }
 
-        fn words_are_found_as_the_reference_finds_them(isa) {
+        fn pieces_are_found_as_the_reference_finds_them(isa) {
+            let mut rng = Rng::new(1);
             let mut table: Box<WordTable> =
                 vec![[0; 2]; 1 << WORD_TABLE_BITS].try_into().expect("of this length");
-            for word in 1..1000 {
-                table[slot_of_word(word)] = [word, word + 7];
+            for _ in 0..2000 {
+                // One byte in four is a zero, with which some pieces end.
+                let byte = |_| if rng.below(4) == 0 { 0 } else { rng.below(256) as u8 };
+                let text: [u8; 96] = std::array::from_fn(byte);
+                let (mut bounds, mut words) = ([0; 9], [0; 8]);
+                for i in 0..8 {
+                    bounds[i + 1] = bounds[i] + 1 + rng.below(11) as u32;
+                    let (start, end) = (bounds[i] as usize, bounds[i + 1] as usize);
+                    words[i] = text[start..end.min(start + 8)].iter().rfold(0, |word, &byte| word << 8 | u64::from(byte));
+                }
+                for &word in words.iter().filter(|_| rng.below(2) == 0) {
+                    table[slot_of_word(word)] = [word, word ^ 5];
+                }
+                let [expected, values] = &mut [[Packed(0); 8]; 2];
+                let found = Scalar.find_pieces(&text, &bounds, &table, expected);
+                assert_eq!(isa.find_pieces(&text, &bounds, &table, values), found);
+                let Found { missing, longer } = found.expect("eight bytes are left");
+                for i in (0..8).filter(|i| (missing | longer) >> i & 1 == 0) {
+                    assert_eq!([values[i], expected[i]], [Packed(words[i] ^ 5); 2]);
+                }
             }
-            for first in (0..2000).step_by(8) {
-                let words = std::array::from_fn(|i| (first + i as u64) | 0xABCD << 48);
-                let lengths = std::array::from_fn(|i| 1 + (first as u32 / 8 * 5 + i as u32) % 11);
-                let expected = Scalar.find_words(words, lengths, &table);
-                assert_eq!(isa.find_words(words, lengths, &table), expected);
+        }
+
+        fn pieces_near_the_end_are_not_looked_up(isa) {
+            let table: Box<WordTable> =
+                vec![[0; 2]; 1 << WORD_TABLE_BITS].try_into().expect("of this length");
+            let bounds = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+            for length in 0..20 {
+                let mut values = [Packed(0); 8];
+                let found = isa.find_pieces(&vec![b'a'; length], &bounds, &table, &mut values);
+                assert_eq!(found, (length >= 15).then_some(Found { missing: 0xFF, longer: 0 }));
             }
         }
 
@@ -197,11 +229,11 @@ mod tests {
             for _ in 0..2000 {
                 let packed = std::array::from_fn(|_| {
                     random = random.wrapping_mul(GOLDEN_RATIO) ^ random >> 29;
-                    random >> 2
+                    Packed(random >> 2)
                 });
-                let (expected, count) = Scalar.unpack(&packed);
-                let (ids, found) = isa.unpack(&packed);
-                assert_eq!(found, count);
+                let [expected, ids] = &mut [[0; 32]; 2];
+                let count = Scalar.unpack(&packed, expected);
+                assert_eq!(isa.unpack(&packed, ids), count);
                 assert_eq!(ids[..count], expected[..count]);
             }
         }

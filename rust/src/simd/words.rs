@@ -14,13 +14,21 @@ pub fn slot_of_word(word: u64) -> usize {
         & ((1 << WORD_TABLE_BITS) - 1)
 }
 
-/// The result of a search for eight words. Bit 0 of a mask is for the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Returns the eight bytes from each of the first eight bounds on, unless the text has fewer.
+#[inline(always)]
+pub fn words_at(text: &[u8], bounds: &[u32; 9]) -> Option<[u64; 8]> {
+    let mut words = [0; 8];
+    for (word, &start) in words.iter_mut().zip(bounds) {
+        *word = u64::from_le_bytes(*text.get(start as usize..)?.first_chunk()?);
+    }
+    Some(words)
+}
+
+/// The result of a search for eight pieces. Bit 0 of a mask is for the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The value of each word, or anything if the word is missing.
-    pub values: [u64; 8],
-    /// Words that are missing from the table, or that end in a zero.
+    /// Pieces of up to 8 bytes that are missing from the table, or that end in a zero.
     pub missing: u8,
-    /// Words of more than 8 bytes.
+    /// Pieces of more than 8 bytes.
     pub longer: u8,
 }

@@ -1,10 +1,13 @@
 //! The ids of a piece in 64 bits.
 
-use crate::simd::{COUNT_SHIFT, ID_BITS};
+/// The size of each id in a number, and where their count begins.
+pub const ID_BITS: u32 = 20;
+pub const COUNT_SHIFT: u32 = 3 * ID_BITS;
 
 /// The ids of a piece as one number: up to three ids of 20 bits and their count, or the offset and
 /// the count of ids that are spilled into a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Packed(pub u64);
 
 const MAX_INNER_IDS: usize = 3;
