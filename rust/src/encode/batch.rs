@@ -33,6 +33,9 @@ pub struct Context {
     pub(super) bounds: [u32; BATCH + 1],
     pub(super) packed: [Packed; BATCH],
     pub(super) misses: Misses,
+    /// Whether the batch before had many CJK runs, so that the next is split before it is looked
+    /// up.
+    pub(super) had_many_runs: bool,
     /// Made on first use.
     pub(super) places: Option<Box<Places>>,
     /// A list for the ids of a text, for callers that have none of their own.
@@ -47,6 +50,7 @@ impl Default for Context {
             bounds: [0; BATCH + 1],
             packed: [Packed::default(); BATCH],
             misses: Misses::default(),
+            had_many_runs: false,
             places: None,
             ids: IdList::default(),
         }
@@ -250,50 +254,62 @@ impl<S: Sink> Work for EncodePieces<'_, '_, '_, S> {
     fn run<I: Instructions>(self, isa: I) {
         let EncodePieces { encoder, text, count, whole_cjk_runs, job } = self;
         let (interrupt, sink) = (&mut *job.interrupt, &mut *job.sink);
-        let Context { cache, scratch, bounds, packed, misses, .. } = job.context;
+        let Context { cache, scratch, bounds, packed, misses, had_many_runs, .. } = job.context;
         let bounds = &bounds[..=count];
+        let batch = &text[bounds[0] as usize..bounds[count] as usize];
         let mut merger = CacheMiss { encoder, scratch, interrupt };
-        cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
-        cache.sort_longer(text, bounds, whole_cjk_runs, misses);
-        let mut neighbours = None;
-        if !misses.cjk_runs.all().is_empty() {
-            let batch = &text[bounds[0] as usize..bounds[count] as usize];
-            let runs = misses.cjk_runs.all().iter().map(|&run| usize::from(run));
-            let bytes = match runs.len() > MAX_FEW_CJK_RUNS {
-                true => batch.len(), // not all runs are in the list
-                false => runs.map(|run| (bounds[run + 1] - bounds[run]) as usize).sum(),
-            };
-            // What is around a dropped byte may be merged.
-            neighbours = encoder.neighbours(bytes).filter(|_| !encoder.drops_from(batch));
-            if neighbours.is_none() {
-                cache.sort_longer(text, bounds, true, misses);
+        // What is around a dropped byte may be merged.
+        let neighbours_of =
+            |bytes| encoder.neighbours(bytes).filter(|_| !encoder.drops_from(batch));
+        let neighbours = 'many: {
+            if *had_many_runs
+                && !whole_cjk_runs
+                && let Some(neighbours) = neighbours_of(0)
+            {
+                break 'many neighbours;
             }
-        }
-        let Some(neighbours) = neighbours else {
+            cache.look_up_first_level(isa, text, bounds, &mut packed[..count], misses);
+            cache.sort_longer(text, bounds, whole_cjk_runs, misses);
+            let mut neighbours = None;
+            let run_count = misses.cjk_runs.all().len();
+            if run_count > 0 {
+                let runs = misses.cjk_runs.all().iter().map(|&run| usize::from(run));
+                let bytes = match run_count > MAX_FEW_CJK_RUNS {
+                    true => batch.len(), // not all runs are in the list
+                    false => runs.map(|run| (bounds[run + 1] - bounds[run]) as usize).sum(),
+                };
+                neighbours = neighbours_of(bytes);
+                if neighbours.is_none() {
+                    cache.sort_longer(text, bounds, true, misses);
+                }
+            }
+            let Some(neighbours) = neighbours else {
+                cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
+                sink.take_packed(isa, &packed[..count], bounds, cache);
+                return;
+            };
+            if run_count > MAX_FEW_CJK_RUNS || batch.len() > MAX_FEW_CJK_RUNS_BYTES {
+                break 'many neighbours;
+            }
             cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
-            sink.take_packed(isa, &packed[..count], bounds, cache);
+            let mut runs = [0; MAX_FEW_CJK_RUNS];
+            runs[..run_count].copy_from_slice(misses.cjk_runs.all());
+            let mut parts = Parts { cache, misses, merger, sink };
+            let packed_parts = &mut [Packed::default(); BATCH];
+            let mut taken = 0;
+            for run in runs[..run_count].iter().map(|&run| usize::from(run)) {
+                parts.sink.take_packed(isa, &packed[taken..run], &bounds[taken..], parts.cache);
+                let splitter = CjkSplitter::new(neighbours, text, &bounds[run..=run + 1]);
+                parts.take(isa, splitter, packed_parts, false);
+                taken = run + 1;
+            }
+            parts.sink.take_packed(isa, &packed[taken..count], &bounds[taken..], parts.cache);
             return;
         };
-        let length = (bounds[count] - bounds[0]) as usize;
-        if misses.cjk_runs.all().len() > MAX_FEW_CJK_RUNS || length > MAX_FEW_CJK_RUNS_BYTES {
-            // All pieces are looked up again together with the parts.
-            let splitter = CjkSplitter::new(neighbours, text, bounds);
-            Parts { cache, misses, merger, sink }.take(isa, splitter, packed, true);
-            return;
-        }
-        cache.look_up_tables(text, bounds, &mut packed[..count], misses, &mut merger);
-        let (mut runs, run_count) = ([0; MAX_FEW_CJK_RUNS], misses.cjk_runs.all().len());
-        runs[..run_count].copy_from_slice(misses.cjk_runs.all());
-        let mut parts = Parts { cache, misses, merger, sink };
-        let packed_parts = &mut [Packed::default(); BATCH];
-        let mut taken = 0;
-        for run in runs[..run_count].iter().map(|&run| usize::from(run)) {
-            parts.sink.take_packed(isa, &packed[taken..run], &bounds[taken..], parts.cache);
-            let splitter = CjkSplitter::new(neighbours, text, &bounds[run..=run + 1]);
-            parts.take(isa, splitter, packed_parts, false);
-            taken = run + 1;
-        }
-        parts.sink.take_packed(isa, &packed[taken..count], &bounds[taken..], parts.cache);
+        // All pieces are looked up, for the first time or again, together with the parts.
+        let splitter = CjkSplitter::new(neighbours, text, bounds);
+        let runs = Parts { cache, misses, merger, sink }.take(isa, splitter, packed, true);
+        *had_many_runs = runs > MAX_FEW_CJK_RUNS;
     }
 }
 
@@ -305,8 +321,8 @@ struct Parts<'a, 'i, S> {
 }
 
 impl<S: Sink> Parts<'_, '_, S> {
-    /// Gives the ids of the parts to the sink. `begins_batch` is false if `packed` ids of earlier
-    /// pieces are still needed.
+    /// Gives the ids of the parts to the sink, and returns the number of CJK runs. `begins_batch`
+    /// is false if `packed` ids of earlier pieces are still needed.
     #[inline(always)]
     fn take(
         &mut self,
@@ -314,18 +330,18 @@ impl<S: Sink> Parts<'_, '_, S> {
         mut splitter: CjkSplitter<'_>,
         packed: &mut [Packed; BATCH],
         begins_batch: bool,
-    ) {
+    ) -> usize {
         let Parts { cache, misses, merger, sink } = self;
         let text = splitter.text;
         let mut bounds = [0; BATCH + 1];
         loop {
             let count = splitter.next_bounds(&mut bounds);
             if count == 0 {
-                return;
+                return splitter.runs;
             }
             let (bounds, packed) = (&bounds[..=count], &mut packed[..count]);
             if merger.interrupt.advance((bounds[count] - bounds[0]) as usize).is_err() {
-                return;
+                return splitter.runs;
             }
             if begins_batch {
                 cache.begin_batch();

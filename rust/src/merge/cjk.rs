@@ -4,7 +4,7 @@
 //! tokens have more than two characters, nearly every place between two characters is a split
 //! point. The parts between split points repeat often, so that the cache has their ids.
 
-use crate::split::{Character, TokenNeighbours};
+use crate::split::{Character, TokenNeighbours, three_bytes_each};
 use crate::types::{BATCH, WORD_BYTES};
 
 impl TokenNeighbours {
@@ -27,9 +27,15 @@ impl TokenNeighbours {
         count: &mut usize,
     ) -> usize {
         while at < end && *count < BATCH {
-            let left = Character::at(text, at);
-            let next = (at + left.length).min(end);
-            let is_end = next == end || self.is_split_point(text, left, next);
+            let (next, is_end) = match three_bytes_each(text, at) {
+                // Nearly all are such, and the next position does not wait for a length.
+                Some(both) if at + 3 < end => (at + 3, self.are_bytes_apart(both)),
+                _ => {
+                    let left = Character::at(text, at);
+                    let next = (at + left.length).min(end);
+                    (next, next == end || self.is_split_point(text, left, next))
+                }
+            };
             // The next iteration overwrites the bound unless it is an end.
             parts[*count + 1] = next as u32;
             *count += usize::from(is_end);
@@ -55,6 +61,8 @@ pub struct CjkSplitter<'a> {
     /// The position in the text, and the number of whole pieces before it.
     at: usize,
     pieces: usize,
+    /// The number of CJK runs before the position.
+    pub runs: usize,
 }
 
 impl<'a> CjkSplitter<'a> {
@@ -63,20 +71,21 @@ impl<'a> CjkSplitter<'a> {
         text: &'a [u8],
         bounds: &'a [u32],
     ) -> CjkSplitter<'a> {
-        CjkSplitter { neighbours, text, bounds, at: bounds[0] as usize, pieces: 0 }
+        CjkSplitter { neighbours, text, bounds, at: bounds[0] as usize, pieces: 0, runs: 0 }
     }
 
     /// Writes the starts of the next parts, and the end of the last. Returns the number of parts,
     /// which is 0 at the end.
     #[inline(always)]
     pub fn next_bounds(&mut self, parts: &mut [u32; BATCH + 1]) -> usize {
-        let CjkSplitter { neighbours, text, bounds, mut at, mut pieces } = *self;
+        let CjkSplitter { neighbours, text, bounds, mut at, mut pieces, mut runs } = *self;
         let mut count = 0;
         parts[0] = at as u32;
         while pieces + 1 < bounds.len() && count < BATCH {
             let (start, end) = (bounds[pieces] as usize, bounds[pieces + 1] as usize);
             if is_cjk_run(&text[start..end]) {
                 at = neighbours.split_run(text, at, end, parts, &mut count);
+                runs += usize::from(at == end);
             } else {
                 at = end;
                 count += 1;
@@ -84,7 +93,7 @@ impl<'a> CjkSplitter<'a> {
             }
             pieces += usize::from(at == end);
         }
-        (self.at, self.pieces) = (at, pieces);
+        (self.at, self.pieces, self.runs) = (at, pieces, runs);
         count
     }
 }

@@ -185,7 +185,7 @@ impl TokenNeighbours {
 
     /// Takes two characters around the middle of eight bytes, and zeros.
     #[inline(always)]
-    fn are_bytes_apart(&self, both: u64) -> bool {
+    pub fn are_bytes_apart(&self, both: u64) -> bool {
         let pair = usize::from((both >> 24) as u8) << 8 | usize::from((both >> 32) as u8);
         let hash = hash_of(both);
         (self.bytes[pair / 64] >> (pair % 64) | self.characters[hash / 64] >> (hash % 64)) & 1 == 0
@@ -242,6 +242,14 @@ pub struct Character {
     /// Its bytes.
     number: u32,
     pub length: usize,
+}
+
+/// Returns the two characters from `at` on around the middle of eight bytes, and zeros. None unless
+/// both have three bytes, and the text has eight.
+#[inline(always)]
+pub fn three_bytes_each(text: &[u8], at: usize) -> Option<u64> {
+    let both = u64::from_le_bytes(*text[at..].first_chunk()?);
+    (both & 0xF000_00F0 == 0xE000_00E0).then_some(both << 8 & 0x00FF_FFFF_FFFF_FF00)
 }
 
 impl Character {

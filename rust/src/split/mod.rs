@@ -17,7 +17,7 @@ use crate::mem::prefetch;
 use crate::simd::{Instructions, Isa, Work};
 use automaton::{Automaton, Reading};
 use cuts::FindCuts;
-pub use cuts::{Character, Cuts, TokenNeighbours, joints_of};
+pub use cuts::{Character, Cuts, TokenNeighbours, joints_of, three_bytes_each};
 pub use pairs::Pairs;
 use unicode::classes;
 pub use window::Pattern;
