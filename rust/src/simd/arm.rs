@@ -2,7 +2,8 @@
 
 #![expect(unsafe_code, reason = "intrinsics of NEON, which was detected")]
 
-use super::instructions::{Block, Instructions};
+use super::instructions::{Block, INDICES, Instructions};
+use super::packed::{ID_BITS, Packed};
 use std::arch::{aarch64::*, is_aarch64_feature_detected};
 
 /// A proof that the processor has NEON, since only `new` makes one.
@@ -33,6 +34,57 @@ impl Instructions for Neon {
                 bytes.map(|quarter| vandq_u8(vcltq_u8(vsubq_u8(quarter, first), count), weights));
             let pairs = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)))
+        }
+
+        fn write_indices(self, bits: u8, first: u16, indices: &mut [u16; 8]) {
+            // SAFETY: the row has the eight bytes that are loaded.
+            let all = unsafe { vld1_u8(INDICES[usize::from(bits)].as_ptr()) };
+            let all = vaddw_u8(vdupq_n_u16(first), all);
+            // SAFETY: there is room for the eight that are stored.
+            unsafe { vst1q_u16(indices.as_mut_ptr(), all) };
+        }
+
+        fn unpack(self, packed: &[Packed; 8], ids: &mut [u32; 32]) -> usize {
+            // Four bytes with each id, of which the second begins at bit 4 of the third byte.
+            const BYTES: [u8; 16] = [0, 1, 2, 3, 2, 3, 4, 5, 5, 6, 7, 7, 0, 0, 0, 0];
+            // SAFETY: the constant has the 16 bytes that are loaded.
+            let of_first = unsafe { vld1q_u8(BYTES.as_ptr()) };
+            let of_second = vaddq_u8(of_first, vdupq_n_u8(8));
+            // SAFETY: the array has the four numbers that are loaded.
+            let shifts = unsafe { vld1q_s32([0, -4, 0, 0].as_ptr()) };
+            let mask = vdupq_n_u32((1 << ID_BITS) - 1);
+            let mut count = 0;
+            for two in packed.as_chunks::<2>().0 {
+                // SAFETY: the two have the 16 bytes that are loaded.
+                let numbers = unsafe { vld1q_u8(two.as_ptr().cast()) };
+                for (number, bytes) in two.iter().zip([of_first, of_second]) {
+                    let all = vreinterpretq_u32_u8(vqtbl1q_u8(numbers, bytes));
+                    let all = vandq_u32(vshlq_u32(all, shifts), mask);
+                    // SAFETY: at most 21 of the 32 ids come before the four that are stored.
+                    unsafe { vst1q_u32(ids.as_mut_ptr().wrapping_add(count), all) };
+                    count += number.inner_count() & 3;
+                }
+            }
+            count
+        }
+
+        fn write_offsets(self, bits: u64, base: u32, offsets: &mut [u32; 64]) {
+            let counts = vget_lane_u64::<0>(vreinterpret_u64_u8(vcnt_u8(vcreate_u8(bits))));
+            // The product adds to each byte the bytes below it.
+            let begins = (counts.wrapping_mul(0x0101_0101_0101_0101) << 8).to_le_bytes();
+            for ((byte, begin), first) in bits.to_le_bytes().into_iter().zip(begins).zip(0..) {
+                // SAFETY: the row has the eight bytes that are loaded.
+                let all = unsafe { vld1_u8(INDICES[usize::from(byte)].as_ptr()) };
+                let all = vmovl_u8(all);
+                let bases = vdupq_n_u32(base.wrapping_add(8 * first));
+                let eight = uint32x4x2_t(
+                    vaddw_u16(bases, vget_low_u16(all)),
+                    vaddw_high_u16(bases, all),
+                );
+                let room = offsets.as_mut_ptr().wrapping_add(usize::from(begin));
+                // SAFETY: at most eight offsets of each earlier byte come before.
+                unsafe { vst1q_u32_x2(room, eight) };
+            }
         }
 
         fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {
