@@ -22,7 +22,7 @@ from support.examples import few_examples, slow_except
 import bpetite
 from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
 from bpetite import _piece_records as records_module
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
 from bpetite._piece_counts.shares import share_weights

@@ -10,11 +10,22 @@ from functools import wraps
 from inspect import signature
 from mmap import mmap
 from operator import countOf
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Protocol,
+    TypedDict,
+    TypeVar,
+)
 
 from bpetite._decoder import as_list
-from bpetite._merge_rules import Forbidden
 from bpetite._vocabulary import BYTE_COUNT, Vocabulary, as_id, check_literal_sizes
+
+if TYPE_CHECKING:
+    from bpetite._merge_rules import Forbidden
 
 # Texts
 

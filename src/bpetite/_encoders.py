@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 from bpetite import _arguments
 from bpetite._arguments import Chosen, Dtype, Frame, Specials, Text
 from bpetite._budget import StartCutter, TextCutter
-from bpetite._engine import ENGINE, python
+from bpetite._engine import python
 from bpetite._engine.arrays import as_array, joined
+from bpetite._engine.chosen import ENGINE
 from bpetite._pretokenizer import ChunkSplitter, Pretokenizer, SpecialSplitter
 from bpetite._stages import INSIDE, SEGMENT, TEXT, StagedSplitter, plain_tokens, splitter_of
 from bpetite._tracing import Tracer

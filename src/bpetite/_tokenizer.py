@@ -7,9 +7,9 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
-from bpetite import _arguments, _derived
+from bpetite import _arguments
 from bpetite._arguments import (
     Buffer,
     Chosen,
@@ -24,30 +24,27 @@ from bpetite._arguments import (
 )
 from bpetite._budget import PREFERRED_ENDS, Chunk
 from bpetite._encoders import Encoders, encoded, framed, without_special
-from bpetite._engine import ENGINE
 from bpetite._engine.arrays import as_array
+from bpetite._engine.chosen import ENGINE
 from bpetite._engine.documents import view_of_data, view_of_offsets
 from bpetite._engine.python import TokenJoiner
-from bpetite._merge_rules import Forbidden
 from bpetite._pretokenizer import ChunkSplitter
-from bpetite._progress import ProgressCallback
 from bpetite._stages import INSIDE
 from bpetite._streaming.byte_decoders import Utf8Decoder
-from bpetite._streaming.encode_stream import EncodeStream, TextSource
-from bpetite._streaming.extending import Extender
-from bpetite._streaming.prompt import Prompt, PromptSource
 from bpetite._streaming.stream import MakesStreams
 from bpetite._streaming.tables import MakeDecoder, TokenSource, stripping_decoder
-from bpetite._training import AnyCorpus, learn, options_of, texts_of
 from bpetite._vocabulary import Vocabulary
 from bpetite._vocabulary_view import VocabularyView
-from bpetite.formats import _registry
-from bpetite.formats._model_folder import with_settings
-from bpetite.formats._model_names import model_path
-from bpetite.formats._reference import Reference
-from bpetite.formats._tiktoken import from_encoding
-from bpetite.formats._tiktoken_names import from_name
-from bpetite.formats._verify import check_loaded
+
+# Most programs need few of these, so methods import what they use of them.
+if TYPE_CHECKING:
+    from bpetite._merge_rules import Forbidden
+    from bpetite._progress import ProgressCallback
+    from bpetite._streaming.encode_stream import EncodeStream
+    from bpetite._streaming.extending import Extender
+    from bpetite._streaming.prompt import Prompt
+    from bpetite._training import AnyCorpus
+    from bpetite.formats._reference import Reference
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -179,6 +176,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         its name and the offset in bytes. Raises OSError for a file that cannot be read, and
         TypeError for a wrong type.
         """
+        from bpetite._training import learn, options_of, texts_of
+
         if base is not None and not isinstance(base, Tokenizer):
             raise TypeError(f"base must be a Tokenizer, got {type(base).__name__}")
         start = None if base is None else base._vocabulary
@@ -718,6 +717,8 @@ class Tokenizer(VocabularyView, MakesStreams):
 
         Raises ValueError for an unknown special token, TypeError for a wrong type.
         """
+        from bpetite._streaming.encode_stream import EncodeStream, TextSource
+
         chosen = self._encoders.chosen(allowed_special, guard)
         make = partial(
             self.encode_stream,
@@ -749,6 +750,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         >>> prompt.append(" ab").first_changed, prompt.ids()
         (2, [256, 257, 257])
         """
+        from bpetite._streaming.prompt import Prompt, PromptSource
+
         encoders = self._encoders
         chosen = encoders.chosen(None, guard)
         make = partial(self.prompt, guard=chosen.guard)
@@ -800,6 +803,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         encoders, vocabulary = self._encoders, self._vocabulary
         chosen = Chosen(inverted=True) if guard is None else encoders.chosen(None, guard)
         if chosen not in self._extenders:
+            from bpetite._streaming.extending import Extender
+
             # That of Python strips no space, which the ids have.
             joiner = TokenJoiner(vocabulary) if vocabulary.stages.strips_start else self._joiner
             if len(self._extenders) >= _MAX_EXTENDERS:
@@ -943,6 +948,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises ValueError for a vocabulary from elsewhere whose merges of lowest rank need tokens of
         higher rank, whose words have a prefix or suffix, or that has byte fallback.
         """
+        from bpetite import _derived
+
         size = _arguments.check_vocab_size(vocab_size)
         return Tokenizer(_derived.first(self._vocabulary, size))
 
@@ -976,6 +983,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         ordinary tokens, or below the number of tokens that must stay; and for a vocabulary from
         elsewhere whose words have a prefix or suffix, or that has byte fallback.
         """
+        from bpetite import _derived
+
         size = _arguments.check_vocab_size(vocab_size)
         checked = _arguments.check_counts(counts, self._vocabulary.tokens.bytes_of)
         vocabulary, old_ids = _derived.prune(self._vocabulary, checked, size)
@@ -1002,6 +1011,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         an id that is in use, and for a `pad_to_multiple_of` that is not from 1 to 65,536. Raises
         UnicodeEncodeError for a lone surrogate, TypeError for a wrong type.
         """
+        from bpetite import _derived
+
         checked = _arguments.check_new_special_tokens(special_tokens)
         multiple = _arguments.check_multiple(pad_to_multiple_of)
         return Tokenizer(_derived.with_special_tokens(self._vocabulary, checked, multiple))
@@ -1020,6 +1031,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises ValueError for another name, for a token that is not special, and for an empty
         value. Raises TypeError for a value that is not a str.
         """
+        from bpetite.formats._model_folder import with_settings
+
         return Tokenizer(with_settings(self._vocabulary, settings))
 
     # Files
@@ -1045,6 +1058,8 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises ValueError, with the reason, if the other library would give other ids. Raises
         FileExistsError if the file exists, unless `overwrite`; other OSErrors of the system.
         """
+        from bpetite.formats import _registry
+
         _registry.write(self._vocabulary.transient(), path, overwrite, format)
 
     @classmethod
@@ -1077,6 +1092,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         give other ids here. Raises KeyError for a missing key of our own format, and the OSErrors
         of the system.
         """
+        from bpetite.formats import _registry
+        from bpetite.formats._model_names import model_path
+
         if isinstance(path, str) and (found := model_path(path)) != path:
             if found is None:
                 if (format, pattern, special_tokens) != (None, None, None):
@@ -1084,7 +1102,7 @@ class Tokenizer(VocabularyView, MakesStreams):
                         f"{path}: tiktoken's name decides the format, the pattern and the special "
                         f"tokens; leave them out"
                     )
-                return cls._checked(*from_name(path), path)
+                return cls.from_tiktoken(path)
             path = found
         loaded = _registry.read(path, format, pattern, special_tokens)
         return cls._checked(*loaded, os.fsdecode(path))
@@ -1100,6 +1118,9 @@ class Tokenizer(VocabularyView, MakesStreams):
         Raises ValueError for an unknown name and for a pattern with another meaning here. Raises
         FileNotFoundError if the cache lacks the file, TypeError for a value that is neither.
         """
+        from bpetite.formats._tiktoken import from_encoding
+        from bpetite.formats._tiktoken_names import from_name
+
         if isinstance(encoding, str):
             return cls._checked(*from_name(encoding), encoding)
         return cls._checked(*from_encoding(encoding), "the Encoding")
@@ -1107,6 +1128,8 @@ class Tokenizer(VocabularyView, MakesStreams):
     @classmethod
     def _checked(cls, vocabulary: Vocabulary, reference: Reference | None, name: str) -> Tokenizer:
         """Return the tokenizer of a vocabulary, once its reference library agrees."""
+        from bpetite.formats._verify import check_loaded
+
         tokenizer = cls(vocabulary)
         check_loaded(tokenizer, reference, name)
         return tokenizer

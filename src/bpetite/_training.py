@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bpetite import _arguments, _corpus
 from bpetite._arguments import TextErrors
 from bpetite._corpus import Batches, Document, DocumentCorpus, File
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._engine.contract import Learning
 from bpetite._merge_rules import Forbidden, MergeOptions, extended
 from bpetite._piece_counts.counts import PieceCounts

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from html import escape
 from typing import Self
 
 from bpetite._pretokenizer import PATTERNS
 from bpetite._token_tables import TokenTables
 from bpetite._vocabulary import Pair, Vocabulary, as_id
-from bpetite.formats._fingerprint import fingerprint
 
 # A model's special tokens may be a thousand reserved ones.
 _SHOWN_LITERALS = 8
@@ -114,6 +112,8 @@ class VocabularyView:
         The first use takes up to some seconds for a large vocabulary.
         """
         if self._fingerprint is None:
+            from bpetite.formats._fingerprint import fingerprint
+
             self._fingerprint = fingerprint(self._vocabulary.transient())
         return self._fingerprint
 
@@ -219,6 +219,8 @@ class VocabularyView:
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""
+        from html import escape  # slow to import, and rarely needed
+
         names = {pattern: name for name, pattern in PATTERNS.items()}
         literals = [*map(repr, self.special_tokens)]
         if len(literals) > _SHOWN_LITERALS:

@@ -123,12 +123,35 @@ def test_contract_of_engines_has_at_most_38_operations() -> None:
 @pytest.mark.parametrize(
     "package", ["corpora", "analysis", "bpetite.tiktoken", "transformers", "bpetite.chat"]
 )
-def test_import_of_bpetite_loads_no_package_on_top(package: str) -> None:
-    program = f"import sys, bpetite; print([name for name in sys.modules if {package!r} in name])"
+def test_public_names_load_no_package_on_top(package: str) -> None:
+    assert [name for name in loaded_by("from bpetite import *") if package in name] == []
+
+
+def test_import_of_bpetite_loads_the_choice_of_engine_alone() -> None:
+    choice = {"bpetite", "bpetite._engine", "bpetite._engine.choice", "bpetite._engine._native"}
+    loaded = {name for name in loaded_by("import bpetite") if name.startswith("bpetite")}
+    assert loaded - choice == set()
+
+
+def test_tokenizer_loads_nothing_that_few_programs_use() -> None:
+    loaded = loaded_by("from bpetite import Tokenizer")
+    ours = {name.removeprefix("bpetite.") for name in loaded if name.startswith("bpetite.")}
+    rare = ("formats", "_corpus", "_training", "_piece_counts", "_derived", "_merge_rules")
+    streams = ("_streaming.encode_stream", "_streaming.extending", "_streaming.prompt")
+    assert sorted(name for name in ours if name.startswith((*rare, *streams))) == []
+    slow = {"csv", "decimal", "hashlib", "html", "json", "pathlib", "regex", "tempfile"}
+    assert loaded & slow == set()
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the names of the modules that a new process has after a program."""
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+        [sys.executable, "-c", f"import sys; {program}; print(*sys.modules)"],
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
-    assert result.stdout.strip() == b"[]"
+    return {*result.stdout.decode().split()}
 
 
 @cache

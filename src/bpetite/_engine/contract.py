@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from mmap import mmap
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from bpetite._arguments import Frame, Text
-from bpetite._automaton import Splits
-from bpetite._corpus import DocumentCorpus
-from bpetite._piece_records import Totals
-from bpetite._progress import Reporter
-from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
+if TYPE_CHECKING:
+    from bpetite._arguments import Frame, Text
+    from bpetite._automaton import Splits
+    from bpetite._corpus import DocumentCorpus
+    from bpetite._piece_records import Totals
+    from bpetite._progress import Reporter
+    from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
 
 Ids = TypeVar("Ids", list[int], memoryview)
 

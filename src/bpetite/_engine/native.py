@@ -13,20 +13,19 @@ from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from bpetite import _progress
-from bpetite._automaton import Splits
-from bpetite._corpus import BatchCorpus, DocumentCorpus, NormalizedCorpus, check_utf8
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
-from bpetite._engine.staged import StagedEncoder
 from bpetite._pattern_tree import byte_tree, pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import MATCH_ALL, PATTERNS, TIKTOKEN_CL100K, cuts_of
-from bpetite._progress import Reporter
 from bpetite._vocabulary import NO_STAGES, Pair, Vocabulary, lazy_property
 
 if TYPE_CHECKING:
+    from bpetite._automaton import Splits
+    from bpetite._corpus import DocumentCorpus
     from bpetite._engine import contract
+    from bpetite._progress import Reporter
 
 Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
@@ -190,6 +189,8 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     only_splits = "space" not in stages.steps and replace(stages, steps=()) == NO_STAGES
     if only_splits and not vocabulary.normalizer:
         return encoder
+    from bpetite._engine.staged import StagedEncoder
+
     return StagedEncoder(vocabulary, encoder)
 
 
@@ -239,6 +240,8 @@ def make_splits(splits: Splits) -> Splits:
 def count_pieces(
     corpus: DocumentCorpus, pattern: str, reporter: Reporter, threads: int | None
 ) -> Counts:
+    from bpetite._corpus import BatchCorpus, NormalizedCorpus, check_utf8
+
     # This thread reads; `threads` others count.
     splitters, reason = native_splitters_of(pattern)
     if reason:

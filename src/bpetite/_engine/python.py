@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpetite import _piece_records, _trainer
 from bpetite._arguments import Frame, Text, as_str, raise_in_whole
-from bpetite._automaton import Splits
-from bpetite._corpus import DocumentCorpus
 from bpetite._decoder import byte_offsets, character_offsets, characters_in, join_tokens
 from bpetite._encoder import Encoder, ResplitError, merger_of
 from bpetite._engine.arrays import as_array, joined
@@ -22,14 +20,16 @@ from bpetite._engine.documents import documents_in
 from bpetite._engine.fallback import REASON, count_work
 from bpetite._engine.trusted import first_tokens, segments, with_space
 from bpetite._pretokenizer import Pretokenizer
-from bpetite._progress import Reporter
 from bpetite._stages import TEXT, StagedSplitter, splitter_of
 from bpetite._tracing import Tracer
 from bpetite._vocabulary import Pair, Vocabulary
 
 if TYPE_CHECKING:
+    from bpetite._automaton import Splits
+    from bpetite._corpus import DocumentCorpus
     from bpetite._engine import contract
     from bpetite._engine.contract import PlainState
+    from bpetite._progress import Reporter
 
 T = TypeVar("T")
 Join = Callable[[Iterable[Sequence[int]]], T]

@@ -15,7 +15,7 @@ from bpetite._arguments import (
     replaced,
 )
 from bpetite._corpus import Batches, Document, File, corpus_of
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._piece_counts.file import PieceCountsHeader, joined_header, opened, write_counts
 from bpetite._piece_counts.shares import Share, share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, read_records, shown, write_records

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._streaming import tables
 from bpetite._streaming.byte_decoders import Pending, Utf8Decoder, is_cacheable
 from bpetite._streaming.mode import Mode

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bpetite._engine import NATIVE
+from bpetite._engine.chosen import NATIVE
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import Block

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bpetite import Tokenizer
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._tokenizer import vocabulary_of
 from bpetite._vocabulary import Vocabulary
 

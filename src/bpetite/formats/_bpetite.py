@@ -8,7 +8,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._pretokenizer import GPT2_PATTERN
 from bpetite._unicode.data import VERSION as UNICODE_VERSION
 from bpetite._vocabulary import (

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from bpetite._automaton import automaton_of
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._pretokenizer import GPT2_PATTERN, MATCH_ALL
 from bpetite._stages import FLAGS, FORMS, normalized_literals
 from bpetite._unicode import WORD_SET

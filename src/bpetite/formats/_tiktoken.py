@@ -17,7 +17,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from bpetite._engine import ENGINE
+from bpetite._engine.chosen import ENGINE
 from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer, pattern_of
 from bpetite._vocabulary import (
     BYTE_COUNT,

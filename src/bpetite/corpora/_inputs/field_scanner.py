@@ -10,7 +10,7 @@ from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from bpetite._engine import NATIVE
+from bpetite._engine.chosen import NATIVE
 
 if TYPE_CHECKING:
     from bpetite._engine._native import FieldScanner as NativeFieldScanner

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bpetite._corpus import utf8_fault
-from bpetite._engine import NATIVE
+from bpetite._engine.chosen import NATIVE
 
 if TYPE_CHECKING:
     from bpetite._engine.contract import Block
