@@ -1,9 +1,9 @@
 """bpetite: a byte-level BPE tokenizer that trains, encodes, decodes and streams."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bpetite._engine.choice import engine
+from bpetite._lazy import lazy_names
 
 if TYPE_CHECKING:
     from bpetite._arguments import Trusted
@@ -26,18 +26,32 @@ if TYPE_CHECKING:
     from bpetite._streaming.watching import TokenText
     from bpetite._tokenizer import Tokenizer
 else:
-
-    def __getattr__(name: str) -> object:
-        """Import a public name when it is first used: a program uses few of them."""
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"bpetite.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return ["__all__", *__all__]
-
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Trusted": "_arguments.Trusted",
+            "Chunk": "_budget.Chunk",
+            "CorpusWarning": "_corpus.CorpusWarning",
+            "SlowEngineWarning": "_engine.fallback.SlowEngineWarning",
+            "PieceCounts": "_piece_counts.counts.PieceCounts",
+            "PieceCountsHeader": "_piece_counts.file.PieceCountsHeader",
+            "PATTERNS": "_pretokenizer.PATTERNS",
+            "TrainingProgress": "_progress.TrainingProgress",
+            "DecodeStreamBatch": "_streaming.batch.DecodeStreamBatch",
+            "DecodeStreamBatchError": "_streaming.batch.DecodeStreamBatchError",
+            "EncodeStream": "_streaming.encode_stream.EncodeStream",
+            "StreamEvent": "_streaming.events.StreamEvent",
+            "ExtendIdsError": "_streaming.extending.ExtendIdsError",
+            "DecodeStreamError": "_streaming.mode.DecodeStreamError",
+            "Change": "_streaming.prompt.Change",
+            "Prompt": "_streaming.prompt.Prompt",
+            "Tag": "_streaming.stops.Tag",
+            "DecodeStream": "_streaming.stream.DecodeStream",
+            "StreamVocabulary": "_streaming.vocabulary.StreamVocabulary",
+            "TokenText": "_streaming.watching.TokenText",
+            "Tokenizer": "_tokenizer.Tokenizer",
+        },
+    )
 
 __all__ = [
     "PATTERNS",
@@ -67,27 +81,3 @@ __all__ = [
 
 __version__ = "0.1.0"
 """The version of bpetite, which follows Semantic Versioning."""
-
-_MODULE_OF = {
-    "Trusted": "_arguments",
-    "Chunk": "_budget",
-    "CorpusWarning": "_corpus",
-    "SlowEngineWarning": "_engine.fallback",
-    "PieceCounts": "_piece_counts.counts",
-    "PieceCountsHeader": "_piece_counts.file",
-    "PATTERNS": "_pretokenizer",
-    "TrainingProgress": "_progress",
-    "DecodeStreamBatch": "_streaming.batch",
-    "DecodeStreamBatchError": "_streaming.batch",
-    "EncodeStream": "_streaming.encode_stream",
-    "StreamEvent": "_streaming.events",
-    "ExtendIdsError": "_streaming.extending",
-    "DecodeStreamError": "_streaming.mode",
-    "Change": "_streaming.prompt",
-    "Prompt": "_streaming.prompt",
-    "Tag": "_streaming.stops",
-    "DecodeStream": "_streaming.stream",
-    "StreamVocabulary": "_streaming.vocabulary",
-    "TokenText": "_streaming.watching",
-    "Tokenizer": "_tokenizer",
-}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import json
 import os
 import re
@@ -470,6 +469,8 @@ def _table_of(name: str, beginning: bytes) -> str:
     if names is None:
         return ""
     delimiter = names["delimiter"]
+    import csv  # slow to import, and rarely needed
+
     rows = [*csv.reader(text.splitlines(keepends=True), delimiter=delimiter)]
     if len(beginning) >= BEGINNING_BYTES:
         rows.pop()  # it may be cut

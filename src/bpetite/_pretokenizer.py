@@ -22,7 +22,7 @@ from bpetite._pattern_tree import NoTreeError, pattern_tree
 from bpetite._unicode import WHITE_SPACE, compile_regex, differing, differs
 from bpetite._unicode.byte_characters import to_bytes, to_characters
 from bpetite._unicode.patterns import corrected, items, named_characters
-from bpetite._vocabulary import Vocabulary
+from bpetite._vocabulary import Vocabulary, lazy_property
 
 if TYPE_CHECKING:
     import regex
@@ -132,8 +132,6 @@ class Pretokenizer:
         cuts: Cuts | None = None,
     ) -> None:
         """`steps` are those of `Stages`. Pieces are cut by `cuts` at last."""
-        pattern = patterns[0]
-        self._compiled = compile_regex(pattern)
         self._patterns = patterns
         self._steps = steps
         self._cuts = cuts
@@ -143,10 +141,15 @@ class Pretokenizer:
         self._has_splits = self._first_cuts
         self._corrected: tuple[frozenset[str], Callable[[str], list[str]]] | None = None
         self._normalizer = normalizer
-        self._split = self._splitter(patterns)
-        self.split: Callable[[str], list[str]]
+
+    @lazy_property
+    def _split(self) -> Callable[[str], list[str]]:
+        return self._splitter(self._patterns)
+
+    @lazy_property
+    def split(self) -> Callable[[str], list[str]]:
         """Return the pieces of a text in order, by the categories of the installed `regex`."""
-        self.split = self.split_exactly if steps else self._split
+        return self.split_exactly if self._steps else self._split
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> Pretokenizer:
@@ -242,13 +245,14 @@ class Pretokenizer:
         """
         if automaton := automaton_of(self._patterns[0]):
             return automaton.matches_all()
+        compiled = compile_regex(self._patterns[0])
         characters = [*map(chr, chain(range(0xD800), range(0xE000, 0x110000)))]
-        if not all(map(self._compiled.match, characters)):
+        if not all(map(compiled.match, characters)):
             return False
         # In short texts: a pattern may look at all that follows each character.
         blocks = [characters[start : start + 20] for start in range(0, len(characters), 20)]
         return not any(
-            self._compiled.sub("", follower.join([*block, ""]))
+            compiled.sub("", follower.join([*block, ""]))
             for follower, block in product(("a", "1", ".", " ", "\n"), blocks)
         )
 

@@ -16,12 +16,11 @@ from support.cli import TEXT, TOKENIZER, Result, folder, in_process, run  # noqa
 from support.engines import quick_once
 from support.windows import needs_proc, windows  # noqa: F401 - a fixture
 
-from bpetite._cli import _VERBS, common, demo, main
+from bpetite._cli import VERBS, common, demo, main
 from bpetite._cli.errors import is_closed_pipe
 
 pytestmark = quick_once
 
-VERBS = [verb.__name__.rpartition(".")[2].replace("_", "-") for verb in _VERBS]
 
 CONSOLE = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
 """The encoding of a pipe or a console of Windows in Western Europe."""

@@ -24,7 +24,7 @@ from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 from bpetite import Tokenizer
 from bpetite._engine import python
-from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K
+from bpetite._pretokenizer import PATTERNS, TIKTOKEN_CL100K, Pretokenizer
 from bpetite._vocabulary import MAX_ID, Vocabulary
 from bpetite.formats import _reference, _registry, _tiktoken
 from conftest import TEXTS
@@ -629,6 +629,11 @@ def test_known_values_are_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
         digest: [(known.pattern, known.special_tokens)] for digest, known in _tiktoken.KNOWN.items()
     }
     assert known == said
+
+
+def test_patterns_of_public_files_match_all_text() -> None:
+    patterns = {known.pattern for known in _tiktoken.KNOWN.values()}
+    assert {pattern for pattern in patterns if not Pretokenizer(pattern).matches_all()} == set()
 
 
 needs_data = pytest.mark.skipif(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -15,13 +16,14 @@ import pytest
 from support.engines import once
 
 import bpetite
+from bpetite._cli import VERBS
 
 pytestmark = once
 
 PACKAGE = Path(bpetite.__file__).parent
 
 LAYERS = (
-    ("_unicode", "_vocabulary", "_progress", "_piece_records"),
+    ("_unicode", "_vocabulary", "_progress", "_piece_records", "_lazy"),
     ("_automaton", "_pattern_tree"),
     ("_pretokenizer", "_stages", "_trainer", "_encoder", "_decoder"),
     ("_arguments", "_corpus", "_merge_rules", "_token_parts", "_tracing"),
@@ -55,7 +57,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_corpora_uses_public_names_and_what_reads_documents() -> None:
     used = {target for source, target in edges() if source.startswith(("corpora", "arrow"))}
     functions = ("_tokenizer.encode_rest", "_tokenizer.splitter_of", "_tokenizer.vocabulary_of")
-    allowed = ("corpora", "_arguments", "_corpus", "_engine", "formats", *functions)
+    allowed = ("corpora", "_arguments", "_corpus", "_engine", "_lazy", "formats", *functions)
     assert {name for name in used if not name.startswith(allowed)} <= {*bpetite.__all__}
 
 
@@ -128,9 +130,9 @@ def test_public_names_load_no_package_on_top(package: str) -> None:
 
 
 def test_import_of_bpetite_loads_the_choice_of_engine_alone() -> None:
-    choice = {"bpetite", "bpetite._engine", "bpetite._engine.choice", "bpetite._engine._native"}
+    parts = ("", "._lazy", "._engine", "._engine.choice", "._engine._native")
     loaded = {name for name in loaded_by("import bpetite") if name.startswith("bpetite")}
-    assert loaded - choice == set()
+    assert loaded - {f"bpetite{part}" for part in parts} == set()
 
 
 def test_tokenizer_loads_nothing_that_few_programs_use() -> None:
@@ -140,6 +142,23 @@ def test_tokenizer_loads_nothing_that_few_programs_use() -> None:
     streams = ("_streaming.encode_stream", "_streaming.extending", "_streaming.prompt")
     assert sorted(name for name in ours if name.startswith((*rare, *streams))) == []
     slow = {"csv", "decimal", "hashlib", "html", "json", "pathlib", "regex", "tempfile"}
+    assert loaded & slow == set()
+
+
+def test_a_run_of_a_verb_loads_no_other_verb_and_no_regex(tmp_path: Path) -> None:
+    model = tmp_path / "model.json"
+    bpetite.Tokenizer.train("ab ab", 257).save(model)
+    arguments = ["count", "--model", str(model), str(model)]
+    program = f"from bpetite._cli import main; sys.stdout = open({os.devnull!r}, 'w'); "
+    loaded = loaded_by(f"{program} main({arguments}); sys.stdout = sys.__stdout__")
+    verbs = {name for name in loaded if name.replace("_", "-").rpartition(".")[2] in VERBS}
+    assert {name for name in verbs if name.startswith("bpetite._cli.")} == {"bpetite._cli.count"}
+    slow = {
+        "csv",
+        "multiprocessing",
+        "tempfile",
+        *(["regex"] if bpetite.engine == "native" else []),
+    }
     assert loaded & slow == set()
 
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from unittest.mock import patch
 import pytest
 
 from bpetite import PATTERNS, Tokenizer, _cli
-from bpetite._cli.common import MODEL_VARIABLE
 from bpetite.formats import _tiktoken
 
 TEXT = "Hello hello world, café naïve, 你好你好 🙂🙂 " * 3
@@ -95,16 +93,6 @@ def public_ranks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-make_parser = _cli._parser
-
-
-@cache
-def parser_of(model: str | None) -> ArgumentParser:
-    """Return the parser of the command, which takes longer to make than most runs take."""
-    del model  # the default of --model, which the parser takes from the environment
-    return make_parser()
-
-
 class Input(io.BytesIO):
     """Bytes on standard input."""
 
@@ -129,8 +117,6 @@ def in_process(
         stack.enter_context(redirect_stderr(stderr if stderr_open else None))
         reader = None if source is None else io.TextIOWrapper(io.BufferedReader(source), "utf-8")
         stack.enter_context(patch.object(sys, "stdin", reader))
-        parser = parser_of(os.environ.get(MODEL_VARIABLE))
-        stack.enter_context(patch.object(_cli, "_parser", lambda: parser))
         code: int | str | None
         try:
             code = _cli.main(arguments)

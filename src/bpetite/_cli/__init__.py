@@ -7,39 +7,18 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn, Protocol, TextIO
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, TextIO, cast
 
 import bpetite
-from bpetite._cli import (
-    chat,
-    check,
-    chunk,
-    compare,
-    convert,
-    count,
-    count_pieces,
-    decode,
-    demo,
-    encode,
-    finish,
-    inspect,
-    report,
-    serve,
-    stream,
-    tokenize,
-    train,
-    truncate,
-    verify,
-)
 from bpetite._cli.common import MODEL_VARIABLE, say, silence_stderr
 from bpetite._cli.errors import FAILURES, fail, is_closed_pipe
 
 
 class Verb(Protocol):
-    """A module of this package. The last part of its name is the verb, with hyphens."""
+    """A module of this package, with underscores in place of hyphens in its name."""
 
-    __name__: str
     HELP: str
     """A summary in one line; then, after an empty line, details."""
     EXAMPLE: str
@@ -54,10 +33,11 @@ class Verb(Protocol):
 
 _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
 
-_VERBS: list[Verb] = [
-    *(train, encode, decode, stream, chat, count, truncate, chunk, inspect, convert, compare),
-    *(check, report, tokenize, finish, verify, count_pieces, serve, demo),
-]
+VERBS = (
+    *("train", "encode", "decode", "stream", "chat", "count", "truncate", "chunk", "inspect"),
+    *("convert", "compare", "check", "report", "tokenize", "finish", "verify", "count-pieces"),
+    *("serve", "demo"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        options, unknown = _parser().parse_known_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        # The others would take most of the time of a short run.
+        verbs = [verb for verb in VERBS if [verb] == [*given[:1]]] or VERBS
+        options, unknown = _parser(verbs).parse_known_args(given)
         if unknown:
             options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with warnings.catch_warnings():
@@ -114,7 +97,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(names: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bpetite",
         description="Train a byte-level BPE vocabulary, encode and decode text, stream it; "
@@ -128,13 +111,14 @@ def _parser() -> argparse.ArgumentParser:
         version=f"bpetite {bpetite.__version__} ({bpetite.engine} engine)",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in _VERBS:
+    for name in names:
+        verb = cast(Verb, import_module(f"bpetite._cli.{name.replace('-', '_')}"))
         summary, _, details = verb.HELP.partition("\n\n")
         example = verb.EXAMPLE
         if "model.json" in example and "--output model.json" not in example:
             example = _MAKE_MODEL + example
         verb_parser = verbs.add_parser(
-            verb.__name__.rpartition(".")[2].replace("_", "-"),
+            name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}".strip(),
             epilog="example:\n" + textwrap.indent(example, "  "),

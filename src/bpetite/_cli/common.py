@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -486,6 +485,8 @@ def check_output(path: str, replace: bool) -> None:
         raise OSError(f"{path}: exists; --force replaces it")
     check_target(path, replace)
     try:
+        import tempfile  # slow to import, and rarely needed
+
         tempfile.TemporaryFile(dir=output.parent).close()
     except OSError:
         raise OSError(f"{path}: the folder {folder} is not writable") from None

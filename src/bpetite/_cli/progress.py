@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from bpetite import TrainingProgress
 from bpetite._cli.common import say
-from bpetite.corpora import Batch, Corpus, TokenizeProgress
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from bpetite import TrainingProgress
+    from bpetite.corpora import Batch, Corpus, TokenizeProgress
 
 _LINE_INTERVAL = 5.0  # seconds
 _TOKENIZE_LINE_INTERVAL = 30.0  # seconds; a run may take days

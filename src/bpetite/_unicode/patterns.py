@@ -65,7 +65,7 @@ def _items(pattern: str, flags: str) -> list[Item]:
 
 
 @cache
-def _item(has_nested_sets: bool, is_verbose: bool) -> regex.Pattern[str]:
+def _item(has_nested_sets: bool, is_verbose: bool) -> regex.Pattern[str] | re.Pattern[str]:
     """Return a pattern of one item. Its matching group is named after the kind.
 
     An item is unclear if white space or comments may be inside, if `regex` reads it differently in
@@ -77,7 +77,8 @@ def _item(has_nested_sets: bool, is_verbose: bool) -> regex.Pattern[str]:
     if has_nested_sets:
         member, rare = r"(?&set)|(?!(?:--|&&|\|\||~~)\])[^\[\]\\]", r"\["
     counts = rf"\{{(?!{space}*+\}})(?:\d|{space})*+(?:,(?:\d|{space})*+)?\}}"
-    return compile_regex(
+    # Only `regex` can recurse. Its import takes longer than to read most vocabularies' patterns.
+    return (compile_regex if has_nested_sets else re.compile)(
         rf"(?s)(?P<skipped>\(\?\#[^)\\]*+\)|{space})"
         r"|(?P<recursion>\\K|\(\?(?:R|[+-]?\d|&|P[>&]))"
         rf"|(?P<flags>\(\?(?!\)){_FLAG}*(?:-{_FLAG}+)?\))"

@@ -11,8 +11,6 @@ import glob
 import io
 import os
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -469,6 +467,8 @@ def on_disk(folder: Path, names: Iterable[str]) -> Iterator[Path]:
         yield folder
         return
     remote: Any = folder
+    import tempfile  # slow to import, and rarely needed
+
     # Windows does not remove a file that a consumer of the caller still has mapped.
     with tempfile.TemporaryDirectory(prefix="bpetite-", ignore_cleanup_errors=True) as temporary:
         for name in names:
@@ -487,6 +487,8 @@ def remove_file(path: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     if not is_remote(folder):
+        import shutil  # slow to import, and rarely needed
+
         shutil.rmtree(folder, ignore_errors=True)
         return
     remote: Any = folder

@@ -188,7 +188,8 @@ class Tiktoken(Format):
 def _reference(
     vocabulary: Vocabulary, encoding: Any = None, digest: str | None = None
 ) -> Reference | None:
-    if not _matches_all(vocabulary.pattern):
+    # The pattern of a public file matches all text; to find that out takes longer than the file.
+    if digest is None and not _matches_all(vocabulary.pattern):
         return None  # tiktoken drops unmatched text, so its ids differ by design
     return Reference(
         "tiktoken",

@@ -6,7 +6,6 @@ tiktoken itself is not needed.
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -163,7 +162,11 @@ def cache_folder() -> Path:
     """Return the folder in which tiktoken keeps what it downloaded."""
     names = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     given = next((os.environ[name] for name in names if name in os.environ), None)
-    return Path(tempfile.gettempdir(), "data-gym-cache") if given is None else Path(given)
+    if given is not None:
+        return Path(given)
+    import tempfile  # slow to import, and rarely needed
+
+    return Path(tempfile.gettempdir(), "data-gym-cache")
 
 
 def _cached(name: str) -> SourceFile | None:
