@@ -16,17 +16,23 @@ from collections.abc import (
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from bpetite._arguments import check_order
+from bpetite._streaming.mode import Mode
 from bpetite._streaming.options import Ids
 
 R = TypeVar("R")
 
 
 class Steps(NamedTuple, Generic[R]):
-    """The steps of a stream, and the form of their results: texts or events."""
+    """The steps of a stream, and the form of their results: texts or events.
 
-    stopped: Callable[[], bool]
-    step: Callable[[Ids], Sequence[R]]
-    finish: Callable[[], Sequence[R]]
+    A step returns a result, which is left out if it is empty; or a tuple of several, if `several`.
+    """
+
+    mode: Mode
+    step: Callable[[Ids], Any]
+    finish: Callable[[bool], Sequence[R]]
+    """Takes whether the last step ended the stream; otherwise the ids ended first."""
+    several: bool = False
 
 
 def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
@@ -38,23 +44,30 @@ def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
 
 
 def _results(steps: Steps[R], source: Iterator[Ids]) -> Generator[R | None, None, None]:
-    stopped, step, finish = steps
-    last: Sequence[R] = ()
+    mode, step, finish, several = steps
+    last: Any = None
     try:
         yield None
-        if not stopped():
-            for some in source:
-                last = step(some)
-                if stopped():
+        if mode.finish_reason is None:
+            for last in map(step, source):  # faster than a loop over `source`
+                if mode.finish_reason is not None:
                     break  # close the source before the last results are shown
-                yield from last
-                last = ()
+                if several:
+                    yield from last
+                elif last:
+                    yield last
+            else:
+                last = None
     finally:
         close = getattr(source, "close", None)
         if close is not None:
             close()
-    yield from last
-    yield from finish()
+    yield from _shown(last, several)
+    yield from finish(last is not None)
+
+
+def _shown(last: Any, several: bool) -> Iterable[Any]:
+    return last or () if several else filter(None, (last,))
 
 
 def aresults(steps: Steps[R], ids: AsyncIterable[Ids]) -> AsyncGenerator[R, None]:
@@ -64,20 +77,20 @@ def aresults(steps: Steps[R], ids: AsyncIterable[Ids]) -> AsyncGenerator[R, None
 
 
 async def _aresults(steps: Steps[R], source: AsyncIterator[Ids]) -> AsyncGenerator[R, None]:
-    stopped, step, finish = steps
-    last: Sequence[R] = ()
+    mode, step, finish, several = steps
+    last: Any = None
     try:
-        if not stopped():
+        if mode.finish_reason is None:
             async for some in source:
                 last = step(some)
-                if stopped():
+                if mode.finish_reason is not None:
                     break
-                for result in last:
+                for result in _shown(last, several):
                     yield result
-                last = ()
+                last = None
     finally:
         await _aclose(source)
-    for result in (*last, *finish()):
+    for result in (*_shown(last, several), *finish(last is not None)):
         yield result
 
 

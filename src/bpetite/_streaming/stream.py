@@ -11,6 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from functools import partial
 from typing import Any, Literal, Protocol, Unpack
 
 from bpetite._arguments import ids_of
@@ -172,16 +173,9 @@ class DecodeStream:
 
     def _text_steps(self) -> iterate.Steps[str]:
         mode = self._mode
-
-        def step(ids: Ids) -> Sequence[str]:
-            text = self.step(ids)
-            return (text,) if text else ()
-
-        def step_with_tags(ids: Ids) -> Sequence[str]:
-            return join_texts(mode.pieces(ids))
-
-        steps = step_with_tags if mode.options.tags else step
-        return iterate.Steps(self._has_ended, steps, lambda: self._mode.flush_pieces())
+        has_tags = bool(mode.options.tags)
+        step = (lambda ids: join_texts(mode.pieces(ids))) if has_tags else self.step
+        return iterate.Steps(mode, step, lambda _: self._mode.flush_pieces(), has_tags)
 
     def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
         """Yield the `step_event` of each item of `ids`, and a `flush_event` if they end first.
@@ -205,18 +199,8 @@ class DecodeStream:
 
     def _event_steps(self) -> iterate.Steps[StreamEvent]:
         mode = self._counting()
-        shown_end = False
-
-        def step(ids: Ids) -> Sequence[StreamEvent]:
-            nonlocal shown_end
-            event = step_event(mode, ids)
-            shown_end = event.finish_reason is not None
-            return (event,)
-
-        def finish() -> Sequence[StreamEvent]:
-            return () if shown_end else (flush_event(mode),)
-
-        return iterate.Steps(self._has_ended, step, finish)
+        step = partial(step_event, mode)
+        return iterate.Steps(mode, step, lambda ended: () if ended else (flush_event(mode),))
 
     # Stops
 
@@ -227,9 +211,6 @@ class DecodeStream:
         A stream that has ended reads no more ids.
         """
         return self._mode.finish_reason
-
-    def _has_ended(self) -> bool:
-        return self._mode.finish_reason is not None
 
     @property
     def stop_reason(self) -> str | int | None:
