@@ -377,6 +377,9 @@ class SmallCore:
     def token(self, id: int) -> bytes | None:
         return self.tokens().get(id)
 
+    def span(self) -> tuple[int, int]:
+        return 300, 259
+
     def extended(self, *_: object) -> None:
         return None
 

@@ -101,7 +101,7 @@ class Tokenizer(VocabularyView, MakesStreams):
         self._extenders: dict[Chosen, Extender] = {}
         self._joiner = ENGINE.make_token_joiner(vocabulary)
         strips = vocabulary.stages.strips_start
-        decoder: MakeDecoder = partial(stripping_decoder, vocabulary) if strips else Utf8Decoder
+        decoder: MakeDecoder = stripping_decoder if strips else Utf8Decoder
         self._token_source = TokenSource(vocabulary, decoder)
 
     # Training

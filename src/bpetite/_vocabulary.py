@@ -92,6 +92,11 @@ class TokenBytes(dict[int, bytes]):
     def __missing__(self, id: int) -> bytes:
         raise KeyError(f"id {id} is not in this vocabulary (its ids run {self._range})")
 
+    @property
+    def size(self) -> int:
+        """The size of a list with an item for each id. It omits ids above twice their number."""
+        return min(max(self, default=-1) + 1, 2 * len(self))
+
     @lazy_property
     def max_length(self) -> int:
         """The number of bytes of the longest token."""
@@ -112,32 +117,86 @@ class TokenBytes(dict[int, bytes]):
         return f"from 0 to {last}, with gaps" if len(self) <= last else f"from 0 to {last}"
 
 
+class NativeTokenBytes(TokenBytes):
+    """The bytes of the ids of a vocabulary in native form, copied to Python when they are met."""
+
+    def __init__(self, vocabulary: Vocabulary, others: Mapping[int, bytes]) -> None:
+        super().__init__(others)
+        self.others = dict(others)
+        """The bytes of the ids that the native form lacks, or has other bytes for."""
+        self.vocabulary = vocabulary
+
+    def __missing__(self, id: int) -> bytes:
+        token = self._native_token(id)
+        if token is None:
+            return self.vocabulary.tokens.bytes_of[id]  # raises the KeyError
+        self[id] = token
+        return token
+
+    def _native_token(self, id: int) -> bytes | None:
+        vocabulary = self.vocabulary
+        if vocabulary.native is None or id in vocabulary.absent_ids:
+            return None
+        return vocabulary.native.token(id)
+
+    def __contains__(self, id: object) -> bool:
+        return self.get(id) is not None
+
+    def get(self, id: Any, default: Any = None) -> Any:
+        token = super().get(id)
+        if token is None and isinstance(id, int):
+            token = self._native_token(id)
+        return default if token is None else token
+
+    @property
+    def size(self) -> int:
+        native = self.vocabulary.native
+        last, count = (0, 0) if native is None else native.span()
+        return min(max(last, *self.others, 0) + 1, 2 * (count + len(self.others)))
+
+
 class TokenTable:
-    r"""The bytes of each id, and the text of each id whose bytes are valid UTF-8 by themselves.
+    r"""The bytes of each id, and the texts that streams share.
+
+    `skipped` are special tokens that have no bytes here. The text of an id in `in_runs` depends on
+    the ids around it.
 
     >>> table = TokenTable({0: b"a", 1: b"\xc3", 2: b"\xc3\xa9"})
-    >>> table.bytes_of[1], table.text_of
-    (b'\xc3', ['a', None, 'é'])
+    >>> table.bytes_of[1], table.text(1), table.text(2), table.text_of
+    (b'\xc3', None, 'é', [None, None, 'é'])
     """
 
-    def __init__(self, bytes_of: Mapping[int, bytes]) -> None:
-        self.bytes_of: TokenBytes = TokenBytes(bytes_of)
+    def __init__(
+        self,
+        bytes_of: Mapping[int, bytes],
+        skipped: Collection[int] = (),
+        in_runs: Collection[int] = (),
+    ) -> None:
+        self.bytes_of: TokenBytes = (
+            bytes_of if isinstance(bytes_of, NativeTokenBytes) else TokenBytes(bytes_of)
+        )
+        self.skipped: frozenset[int] = frozenset(skipped)
+        self._in_runs = in_runs
 
     @lazy_property
     def text_of(self) -> list[str | None]:
-        """The text of each id, None if its bytes are not valid UTF-8 by themselves.
+        """By id, the text that `text` has returned; else None.
 
         The list omits ids above twice the number of tokens.
         """
-        text_of: list[str | None] = [None] * min(max(self.bytes_of) + 1, 2 * len(self.bytes_of))
-        for id, token in self.bytes_of.items():
-            try:  # `suppress` would double the time of the loop
-                text = token.decode()
-            except UnicodeDecodeError:
-                continue
-            if id < len(text_of):
-                text_of[id] = text
-        return text_of
+        return [None] * self.bytes_of.size
+
+    def text(self, id: int) -> str | None:
+        """Return the text of a known id; None if its bytes are not valid UTF-8 by themselves."""
+        if id in self._in_runs:
+            return None
+        try:
+            text = self.bytes_of[id].decode()
+        except UnicodeDecodeError:
+            return None
+        if 0 <= id < len(self.text_of):
+            self.text_of[id] = text
+        return text
 
 
 class NativeVocabulary(Protocol):
@@ -157,6 +216,9 @@ class NativeVocabulary(Protocol):
 
     def token(self, id: int) -> bytes | None:
         """Return the bytes of one such id; None if it is unknown."""
+
+    def span(self) -> tuple[int, int]:
+        """Return the highest of these ids, and their number."""
 
     def extended(self, merges: Sequence[Pair], first_id: int) -> NativeVocabulary | None:
         """Return the vocabulary with more merges, which make the ids from `first_id` on.
@@ -568,26 +630,48 @@ class Vocabulary:
         """The bytes of the tokens that texts become, in ascending order of ids."""
         if self.native is not None:
             bytes_of = self.native.tokens()
-            for byte in self.absent_bytes:
-                del bytes_of[ABSENT_IDS[byte]]
+            for id in self.absent_ids:
+                del bytes_of[id]
             return bytes_of
         bytes_of = {**self.single_bytes, **self.other_tokens}
         for (left, right), id in zip(self.merges, self.merge_ids, strict=True):
             bytes_of.setdefault(id, bytes_of[left] + bytes_of[right])
         return dict(sorted(bytes_of.items()))
 
-    @lazy_property
-    def tokens(self) -> TokenTable:
-        """Every id with its bytes; a special token's are its literal in UTF-8."""
+    @property
+    def absent_ids(self) -> list[int]:
+        return [ABSENT_IDS[byte] for byte in self.absent_bytes]
+
+    @property
+    def extra_tokens(self) -> dict[int, bytes]:
+        """The tokens that are not ordinary; a special token's bytes are its literal in UTF-8."""
         others = dict(self.unused_tokens)
         others |= {id: literal.encode("utf-8") for literal, id in self.special_tokens.items()}
         others |= {self.special_tokens[key]: value for key, value in self.stages.literal_bytes}
-        return TokenTable(self.ordinary_tokens | others)
+        return others
+
+    @lazy_property
+    def tokens(self) -> TokenTable:
+        """Every id with its bytes."""
+        return TokenTable(self.ordinary_tokens | self.extra_tokens)
 
     @lazy_property
     def tokens_without_special(self) -> TokenTable:
         """Every id with its bytes; a special token that is skipped has none."""
-        return TokenTable(self.tokens.bytes_of | dict.fromkeys(self.skipped_ids, b""))
+        skipped = self.skipped_ids
+        return TokenTable(self.tokens.bytes_of | dict.fromkeys(skipped, b""), skipped)
+
+    def stream_tokens(self, skips: bool) -> TokenTable:
+        """Return `tokens`, or `tokens_without_special` if `skips`, for streams.
+
+        The ids of a native form are copied only when they are met. A copy of all would take longer
+        than most streams.
+        """
+        if self.native is None:
+            return self.tokens_without_special if skips else self.tokens
+        skipped = self.skipped_ids if skips else ()
+        others = self.extra_tokens | dict.fromkeys(skipped, b"")
+        return TokenTable(NativeTokenBytes(self, others), skipped)
 
     @property
     def skipped_ids(self) -> list[int]:

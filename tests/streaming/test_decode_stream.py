@@ -10,6 +10,7 @@ import weakref
 from collections import UserList
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calls import calls_in
+from support.engines import native_only
 from support.reference import UNFINISHED, streamed
 from support.streams import (
     BYTES,
     EDGES,
+    END,
     END_ID,
+    ERRORS,
     cut,
     data_of_all_kinds,
     run,
     source_of,
 )
 
-from bpetite import DecodeStream
+from bpetite import DecodeStream, Tokenizer
 from bpetite._streaming.plain import Plain
 from bpetite._vocabulary import TokenBytes, TokenTable
 
@@ -269,6 +273,46 @@ def test_long_tokens_stream_like_short_ones(data: bytes, sizes: list[int], sever
     texts = [stream.step(ids)] if several else run(stream, ids)
     text = "".join(texts) + stream.flush()
     assert text == (data * 20).decode("utf-8", "replace")
+
+
+def by_ranks(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
+    """Return the tokenizer after a trip through a file that the native engine reads by itself."""
+    path = folder / "model.tiktoken"
+    tokenizer.save(path)
+    return Tokenizer.load(path, pattern="gpt2", special_tokens=tokenizer.special_tokens)
+
+
+@pytest.mark.parametrize("errors", ERRORS)
+@pytest.mark.parametrize("skips", [False, True])
+def test_each_id_of_a_loaded_vocabulary_streams_as_decoded(
+    errors: str, skips: bool, tmp_path: Path
+) -> None:
+    trained = Tokenizer.train("né né 한 🙂 🙂", 270, special_tokens=[END, "<|a|>"])
+    loaded = by_ranks(trained, tmp_path)
+    options = {"errors": errors, "skip_special_tokens": skips}
+    for id in loaded.ids:
+        try:
+            text = loaded.decode([id], **options)  # type: ignore[arg-type]
+        except UnicodeDecodeError:
+            continue
+        streams = loaded.decode_stream(**options), loaded.decode_stream(stop_ids=9999, **options)  # type: ignore[arg-type]
+        for stream in streams:
+            assert [stream.step(id) + stream.flush() for _ in range(2)] == [text, text]
+    for stream in (loaded.decode_stream(), loaded.decode_stream(stop="!")):
+        with pytest.raises(
+            KeyError, match=r"id 272 is not in this vocabulary \(its ids run from 0 to"
+        ):
+            stream.step(272)
+
+
+@native_only
+def test_streams_of_a_loaded_vocabulary_copy_what_they_meet(tmp_path: Path) -> None:
+    loaded = by_ranks(Tokenizer.train("ab ab ab", 258), tmp_path)
+    for options in ({}, {"stop": "!"}, {"skip_special_tokens": True, "max_tokens": 9}):
+        stream = loaded.decode_stream([97], **options)
+        assert [stream.step(id) for id in (256, 0xC3, 0xA9, 258)][:3] == ["ab", "", "é"]
+    assert loaded.decode([256]) == "ab"
+    assert {*vars(loaded._vocabulary)}.isdisjoint(("ordinary_tokens", "tokens"))
 
 
 def test_the_ids_of_a_step_may_be_named() -> None:

@@ -31,7 +31,11 @@ class OneTable:
     skipped_ids = ()
 
     def __init__(self, table: TokenTable) -> None:
-        self.tokens = self.tokens_without_special = table
+        self.tokens = table
+
+    def stream_tokens(self, skips: bool) -> TokenTable:
+        del skips
+        return self.tokens
 
 
 def source_of(table: TokenTable) -> TokenSource:

@@ -1,5 +1,6 @@
 //! Ids to bytes and to text, for Python.
 
+use std::convert::Infallible;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -12,19 +13,27 @@ use super::ids::{Ids, with_integers};
 use super::interrupt::{GIL_RELEASE_MIN_SIZE, caught, run};
 use super::list::list_of;
 use super::object::{new_ascii, new_bytes, new_bytes_at_most, new_decoded, new_int};
+use super::vocabulary::NativeVocabulary;
 use crate::decode::{Extent, Integer, TokenBytes as Table};
 use crate::interrupt::Interrupt;
 use crate::mem::Output;
+use crate::mem::growth::{granted, with_room};
 
 /// Joins and decodes the bytes of ids.
 #[pyclass(frozen, module = "bpetite._engine._native")]
-pub struct TokenBytes(Table);
+pub struct TokenBytes(pub Table);
 
 #[pymethods]
 impl TokenBytes {
+    /// Returns the table of `tokens`, and of the other tokens of `vocabulary` that are not absent.
     #[new]
-    fn new(tokens: &Bound<'_, PyDict>) -> PyResult<TokenBytes> {
-        token_bytes(tokens).map(TokenBytes)
+    #[pyo3(signature = (tokens, vocabulary = None, absent_ids = Vec::new()))]
+    fn new(
+        tokens: &Bound<'_, PyDict>,
+        vocabulary: Option<&NativeVocabulary>,
+        absent_ids: Vec<u32>,
+    ) -> PyResult<TokenBytes> {
+        token_bytes(tokens, vocabulary, absent_ids).map(TokenBytes)
     }
 
     /// Returns the table without the bytes of these ids. Both tables share all other bytes.
@@ -155,12 +164,39 @@ fn at_once<'py>(
     Ok(bytes.zip(extent))
 }
 
-/// Returns the table for a dict that has the bytes of each id.
-pub fn token_bytes(tokens: &Bound<'_, PyDict>) -> PyResult<Table> {
-    let pairs = tokens.iter().map(|(id, bytes)| {
-        Ok::<_, PyErr>((id.extract::<u32>()?, PyBackedBytes::from(bytes.cast_into::<PyBytes>()?)))
+fn token_bytes(
+    tokens: &Bound<'_, PyDict>,
+    vocabulary: Option<&NativeVocabulary>,
+    mut others: Vec<u32>,
+) -> PyResult<Table> {
+    let mut first = caught(|| with_room(tokens.len()))?;
+    for (id, bytes) in tokens {
+        let bytes = PyBackedBytes::from(bytes.cast_into::<PyBytes>()?);
+        first.push((id.extract::<u32>()?, bytes));
+    }
+    let Some(vocabulary) = vocabulary else {
+        return caught(|| table_of(first.len(), first.iter(), [].into_iter()));
+    };
+    caught(|| granted(others.try_reserve(first.len())))?;
+    others.extend(first.iter().map(|(id, _)| *id));
+    others.sort_unstable();
+    let mut others = others.into_iter().peekable();
+    let rest = vocabulary.bytes_by_id()?.filter(|&(id, _)| {
+        while others.next_if(|&other| other < id).is_some() {}
+        others.peek() != Some(&id)
     });
-    caught(|| Table::new(tokens.len(), pairs))?
+    caught(|| table_of(first.len() + vocabulary.0.id_of.len(), first.iter(), rest))
+}
+
+fn table_of<'a>(
+    count: usize,
+    first: impl Iterator<Item = &'a (u32, PyBackedBytes)>,
+    rest: impl Iterator<Item = (u32, &'a [u8])>,
+) -> Table {
+    let first = first.map(|(id, bytes)| (*id, &bytes[..]));
+    match Table::new(count, first.chain(rest).map(Ok::<_, Infallible>)) {
+        Ok(table) => table,
+    }
 }
 
 /// Known ids, and their extent.

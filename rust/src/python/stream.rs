@@ -1,13 +1,16 @@
 //! The steps of streams, for Python.
 
+use std::str::from_utf8;
+
 use pyo3::exceptions::{PyAttributeError, PyLookupError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use super::decode::{Known, token_bytes};
+use super::decode::{Known, TokenBytes};
+use super::interrupt::caught;
 use super::object::{new_bytes, new_decoded, new_text};
-use crate::decode::TokenBytes;
+use crate::decode::TokenBytes as Table;
 use crate::mem::Output;
 use crate::stream::{Pending, STACK_BYTES};
 
@@ -49,16 +52,16 @@ type Step<'py> = (Object<'py>, Pending);
 /// The tokens of plain streams: UTF-8 that is split anywhere.
 #[pyclass(frozen, module = "bpetite._engine._native")]
 pub struct StreamTokens {
-    /// By id, the text of a token that is complete text by itself; None for other tokens.
+    /// By id, the text of a token that was met and is complete text by itself; else None.
     texts: Py<PyList>,
-    bytes: TokenBytes,
+    bytes: Table,
 }
 
 #[pymethods]
 impl StreamTokens {
     #[new]
-    fn new(texts: Py<PyList>, tokens: &Bound<'_, PyDict>) -> PyResult<StreamTokens> {
-        Ok(StreamTokens { texts, bytes: token_bytes(tokens)? })
+    fn new(texts: Py<PyList>, tokens: &TokenBytes) -> PyResult<StreamTokens> {
+        Ok(StreamTokens { texts, bytes: caught(|| tokens.0.without(&[]))? })
     }
 }
 
@@ -71,8 +74,12 @@ impl StreamTokens {
             return Ok(Some((text, pending)));
         }
         let Some(token) = self.bytes.token(id.into()) else { return Ok(None) };
-        if let Some(step) = read_short(py, pending, token)? {
-            return Ok(Some(step));
+        if let Some((text, after)) = read_short(py, pending, token)? {
+            let texts = self.texts.bind(py);
+            if pending.is_empty() && (id as usize) < texts.len() && from_utf8(token).is_ok() {
+                texts.set_item(id as usize, &text)?;
+            }
+            return Ok(Some((text, after)));
         }
         let push = |output: &mut Output<'_>| Ok(_ = output.push(token));
         let bytes = new_bytes(py, pending.bytes(), token.len(), push)?;

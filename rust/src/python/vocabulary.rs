@@ -182,11 +182,22 @@ impl NativeVocabulary {
         let token = plain_integer(id).and_then(|id| self.0.token_of(id));
         token.map(|token| copied_bytes(id.py(), tokens.get(token))).transpose()
     }
+
+    /// Returns the highest id, and the number of ids.
+    fn span(&self) -> (u32, usize) {
+        (self.0.id_of.last().copied().unwrap_or_default(), self.0.id_of.len())
+    }
 }
 
 impl NativeVocabulary {
     fn id(&self, token: TokenIndex) -> u32 {
         self.0.id_of[token as usize]
+    }
+
+    /// Returns each id with its bytes, in ascending order of ids.
+    pub fn bytes_by_id(&self) -> PyResult<impl Iterator<Item = (u32, &[u8])>> {
+        let bytes_of = self.tokens_known()?;
+        Ok(self.0.id_of.iter().zip(0..).map(|(&id, token)| (id, bytes_of.get(token))))
     }
 
     /// Returns the texts of `json_items`.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bpetite._corpus import DocumentCorpus
     from bpetite._piece_records import Totals
     from bpetite._progress import Reporter
-    from bpetite._vocabulary import NativeVocabulary, Pair, Vocabulary
+    from bpetite._vocabulary import NativeVocabulary, Pair, TokenTable, Vocabulary
 
 Ids = TypeVar("Ids", list[int], memoryview)
 
@@ -255,7 +255,8 @@ class Engine(Protocol[Counts]):
         None leaves the ranks, and the wording of their errors, to Python.
         """
 
-    def make_native_tokens(
-        self, text_of: list[str | None], bytes_of: dict[int, bytes], /
-    ) -> object | None:
-        """Return the native form of a `TokenTable` for streams; None if Python makes all steps."""
+    def make_native_tokens(self, table: TokenTable, /) -> object | None:
+        """Return the native form of a table for streams; None if Python makes all steps.
+
+        It adds to the `text_of` of the table, as `text` does.
+        """

@@ -19,7 +19,14 @@ from bpetite._engine.contract import FREE_LEARNING
 from bpetite._pattern_tree import byte_tree, pattern_tree
 from bpetite._piece_records import Totals
 from bpetite._pretokenizer import MATCH_ALL, PATTERNS, TIKTOKEN_CL100K, cuts_of
-from bpetite._vocabulary import NO_STAGES, Pair, Vocabulary, lazy_property
+from bpetite._vocabulary import (
+    NO_STAGES,
+    NativeTokenBytes,
+    Pair,
+    TokenTable,
+    Vocabulary,
+    lazy_property,
+)
 
 if TYPE_CHECKING:
     from bpetite._automaton import Splits
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
 
 Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
-make_native_tokens = _native.StreamTokens
 find_merges = _native.find_merges
 read_merges = _native.NativeVocabulary.from_merges
 
@@ -194,12 +200,25 @@ def make_text_encoder(vocabulary: Vocabulary) -> contract.TextEncoder:
     return StagedEncoder(vocabulary, encoder)
 
 
+def token_bytes(table: TokenTable) -> _native.TokenBytes:
+    """Return the native form of a table, without a copy in Python of what is native already."""
+    bytes_of = table.bytes_of
+    if not isinstance(bytes_of, NativeTokenBytes):
+        return _native.TokenBytes(bytes_of)
+    vocabulary = bytes_of.vocabulary
+    return _native.TokenBytes(bytes_of.others, vocabulary.native, vocabulary.absent_ids)
+
+
+def make_native_tokens(table: TokenTable) -> _native.StreamTokens:
+    return _native.StreamTokens(table.text_of, token_bytes(table))
+
+
 class TokenJoiner(python.TokenJoiner):
     """Rust declines ids of other types than int, and wrong ids. Python then does the work."""
 
     @lazy_property
     def _all(self) -> _native.TokenBytes:
-        return _native.TokenBytes(self._vocabulary.tokens.bytes_of)
+        return token_bytes(self._vocabulary.stream_tokens(False))
 
     @lazy_property
     def _without_special(self) -> _native.TokenBytes:

@@ -85,25 +85,19 @@ class ForeignTokens:
 
     @lazy_property
     def tokens(self) -> TokenTable:
-        table = TokenTable(self.bytes_of)
-        for id in self.byte_ids:
-            if id < len(table.text_of):
-                table.text_of[id] = None  # its text depends on the rest of its run
-        return table
+        return TokenTable(self.bytes_of, in_runs=self.byte_ids)
 
     @lazy_property
     def tokens_without_special(self) -> TokenTable:
         """Every id with its bytes, but none for special tokens: to skip them."""
-        table = TokenTable({**self.bytes_of, **dict.fromkeys(self.skipped_ids, b"")})
-        text_of = self.tokens.text_of.copy()
-        for id in self.skipped_ids:
-            if id < len(text_of):
-                text_of[id] = ""
-        table.text_of = text_of
-        return table
+        bytes_of = {**self.bytes_of, **dict.fromkeys(self.skipped_ids, b"")}
+        return TokenTable(bytes_of, self.skipped_ids, self.byte_ids - self.skipped_ids)
+
+    def stream_tokens(self, skips: bool) -> TokenTable:
+        return self.tokens_without_special if skips else self.tokens
 
     def decoder(self, table: TokenTable, errors: str) -> ByteDecoder:
-        skipped = frozenset() if table is self.tokens else self.skipped_ids
+        skipped = table.skipped
         utf8 = Utf8Decoder(table, errors)
         # Only "replace" applies to whole runs; the other values of `errors` are for single bytes.
         in_runs = self.byte_ids and errors == "replace"

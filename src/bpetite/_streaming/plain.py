@@ -51,10 +51,11 @@ class PlainAutomaton:
         self.decoder = table.decoder(errors)
         self._bytes_of = table.tokens.bytes_of
         self._cache = table.cache
+        self._text = table.tokens.text
         text_of = table.tokens.text_of
         # Native steps decode UTF-8 only, and replace wrong bytes only by U+FFFD.
         is_native = isinstance(self.decoder, Utf8Decoder) and errors == "replace"
-        native_tokens = ENGINE.make_native_tokens(text_of, self._bytes_of) if is_native else None
+        native_tokens = ENGINE.make_native_tokens(table.tokens) if is_native else None
         self._native_tokens = native_tokens
         self._no_texts: list[str | None] = [None] * len(text_of)
         self._nothing_pending = PlainState(self, b"", text_of, native_tokens)
@@ -81,6 +82,8 @@ class PlainAutomaton:
 
     def transition(self, state: PlainState, id: int) -> PlainTransition:
         """Return the text of an id and the next state; KeyError if the id is unknown."""
+        if state is self._nothing_pending and (whole := self._text(id)) is not None:
+            return whole, state
         text, pending = self.decoder.decode(state.pending, id, self._bytes_of[id])
         transition = text, self.state(pending)
         if state.is_cacheable and transition[1].is_cacheable:

@@ -63,15 +63,16 @@ class TransitionCache:
 
 
 class HasTokens(Protocol):
-    """A vocabulary: the tokens of its ids, with special tokens and without their bytes."""
+    """A vocabulary: the tokens of its ids."""
 
     @property
     def tokens(self) -> TokenTable: ...
     @property
-    def tokens_without_special(self) -> TokenTable: ...
-    @property
     def skipped_ids(self) -> Collection[int]:
-        """The ids of the special tokens that `tokens_without_special` gives no bytes."""
+        """The ids of the special tokens that can be skipped."""
+
+    def stream_tokens(self, skips: bool) -> TokenTable:
+        """Return the tokens for streams; special tokens that are skipped have no bytes."""
 
 
 MakeDecoder = Callable[[TokenTable, str], ByteDecoder]
@@ -84,7 +85,7 @@ class StreamTable:
     def __init__(self, vocabulary: HasTokens, make_decoder: MakeDecoder, *, skips: bool) -> None:
         self._vocabulary = vocabulary
         self._make_decoder = make_decoder
-        self.tokens: TokenTable = vocabulary.tokens_without_special if skips else vocabulary.tokens
+        self.tokens: TokenTable = vocabulary.stream_tokens(skips)
         self.cache: TransitionCache = TransitionCache()
 
     def decoder(self, errors: str) -> ByteDecoder:
@@ -106,14 +107,13 @@ class StreamTable:
     @lazy_property
     def skipped_id_of(self) -> dict[bytes, int]:
         """The id of each special token that can be skipped, by its bytes."""
-        bytes_of = self._vocabulary.tokens.bytes_of
+        bytes_of = self._vocabulary.stream_tokens(False).bytes_of
         return {bytes_of[id]: id for id in self._vocabulary.skipped_ids}
 
 
-def stripping_decoder(vocabulary: HasTokens, table: TokenTable, errors: str) -> ByteDecoder:
+def stripping_decoder(table: TokenTable, errors: str) -> ByteDecoder:
     """Return the byte decoder of a vocabulary that strips a space at the start of each text."""
-    skipped = frozenset(() if table is vocabulary.tokens else vocabulary.skipped_ids)
-    return TextStartDecoder(Utf8Decoder(table, errors), table.bytes_of, skipped, {}, " ", 1)
+    return TextStartDecoder(Utf8Decoder(table, errors), table.bytes_of, table.skipped, {}, " ", 1)
 
 
 class TokenSource:

@@ -49,6 +49,7 @@ class WatchAutomaton:
         self.decoder = table.decoder(errors)
         self.matcher = matcher
         self.text_of = table.tokens.text_of
+        self._text = table.tokens.text
         self._bytes_of = table.tokens.bytes_of
         self._cache = table.cache
         self._none_whole = bytearray(len(self.text_of))
@@ -91,8 +92,8 @@ class WatchAutomaton:
         transition = state.transitions.get(id)
         if transition is not None or not state.is_cacheable:
             return transition
-        if state is self._root and 0 <= id < len(self.text_of):
-            whole = self.text_of[id]
+        if state is self._root and 0 <= id < len(self.text_of) and id in self._bytes_of:
+            whole = self._text(id)
             if whole and self.matcher.first_characters.isdisjoint(whole):
                 state.whole[id] = 1
                 return whole, state, (whole,)
@@ -292,7 +293,7 @@ class Watching(Mode):
         token = self.table.tokens.bytes_of.get(id)
         is_stop = id in options.stop_ids
         if token is None and not is_stop and options.unknown == "raise":
-            raise KeyError(id)
+            token = self.table.tokens.bytes_of[id]  # raises the KeyError
         if token is None or (is_stop and not options.include_stop):
             scan, self._state = automaton.scan(state, "", state.pending)
         else:
