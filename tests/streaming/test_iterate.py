@@ -364,6 +364,31 @@ def test_events_count_on_from_earlier_steps() -> None:
     ]
 
 
+@pytest.mark.parametrize("bound", [{}, {"max_tokens": 10**30}, {"min_tokens": 10**30}])
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_known_step_has_the_event_of_the_first(bound: Any, skips: bool) -> None:
+    """The engine makes the events of steps that it knows."""
+    ids = [97, 0xC3, 0xA9, END_ID, 0xFF, 98]
+    stream = BYTES.decode_stream(skip_special_tokens=skips, **bound)
+    first = [stream.step_event(id) for id in ids]
+    stream.reset()
+    assert [stream.step_event(id) for id in ids] == first
+    stream.reset()
+    assert [stream.step_event([id]) for id in ids] == first
+    stream.reset()
+    tokens = tuple(token for event in first for token in event.tokens)
+    text = "".join(event.text for event in first)
+    assert stream.step_event(ids) == StreamEvent((text,), tokens, 6)
+    assert (stream.step(ids), stream.step_event([]).ids_read) == (text, 12)
+
+
+def test_an_iterator_over_texts_may_be_sent_values() -> None:
+    texts = BYTES.decode_stream().texts(b"abc")
+    assert (next(texts), texts.send(None), [*texts]) == ("a", "b", ["c"])
+    with pytest.raises(StopIteration):
+        texts.send(None)
+
+
 def test_events_of_a_stream_that_has_stopped_are_the_last_one() -> None:
     stream = BYTES.decode_stream(stop="!")
     stream.step([97, 33])

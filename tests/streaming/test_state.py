@@ -167,6 +167,7 @@ def test_a_state_has_the_names_of_the_properties(name: str) -> None:
         ({"withheld": 5}, TypeError),
         ({"withheld": "\ud800"}, ValueError),
         ({"tokens": -1}, ValueError),
+        ({"tokens": 2**62 + 1}, ValueError),
         ({"tokens": True}, TypeError),
         ({"tokens": 1.0}, TypeError),
         ({"tokens": None}, TypeError),

@@ -22,6 +22,7 @@ mod stream;
 mod text;
 mod train;
 mod vocabulary;
+mod watch;
 
 /// Returns the name of the instruction set in use.
 #[pyfunction]
@@ -39,6 +40,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decode::TokenBytes>()?;
     module.add_class::<stream::StreamTokens>()?;
     module.add_class::<stream::PlainSteps>()?;
+    module.add_class::<watch::WatchSteps>()?;
+    module.add_class::<watch::EventMaker>()?;
     module.add_class::<split::PatternAutomaton>()?;
     module.add_class::<split::Cuts>()?;
     module.add_class::<split::Splits>()?;

@@ -19,12 +19,14 @@ type Object<'py> = Bound<'py, PyAny>;
 /// The names of attributes and methods of Python's states and streams.
 pub struct Names {
     automaton: Py<PyString>,
-    join: Py<PyString>,
+    pub join: Py<PyString>,
     native_tokens: Py<PyString>,
     pending: Py<PyString>,
     state: Py<PyString>,
-    step_any: Py<PyString>,
+    pub step_any: Py<PyString>,
     text_of: Py<PyString>,
+    pub transitions: Py<PyString>,
+    pub whole: Py<PyString>,
 }
 
 impl Names {
@@ -41,6 +43,8 @@ impl Names {
                 state: name("state"),
                 step_any: name("_step_any"),
                 text_of: name("text_of"),
+                transitions: name("transitions"),
+                whole: name("whole"),
             }
         })
     }
@@ -270,6 +274,6 @@ fn item<'py>(texts: &Bound<'py, PyList>, id: u32) -> PyResult<Option<Object<'py>
 }
 
 /// Returns the value of a plain int that can be an id.
-fn id_of(id: &Bound<'_, PyAny>) -> Option<u32> {
+pub fn id_of(id: &Bound<'_, PyAny>) -> Option<u32> {
     if id.is_exact_instance_of::<PyInt>() { id.extract().ok() } else { None }
 }

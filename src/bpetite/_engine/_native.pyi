@@ -5,7 +5,7 @@ from typing import Any
 
 from bpetite import _automaton, _vocabulary
 from bpetite._arguments import Frame, Text
-from bpetite._engine.contract import Block, Ids, PlainState
+from bpetite._engine.contract import Block, Ids, PlainState, WatchState
 from bpetite._pattern_tree import Ranges
 
 class NativeVocabulary(_vocabulary.NativeVocabulary):  # type: ignore[misc] # Rust has its members
@@ -100,6 +100,20 @@ class PlainSteps:
     _state: PlainState
     def step(self, ids: int | Iterable[int]) -> str: ...
     def _step_list(self, ids: list[Any]) -> str | None: ...
+
+class WatchSteps:
+    _state: WatchState
+    _texts: list[str | None]
+    _bytes_of: dict[int, bytes]
+    _due: int
+    _until_due: int
+    characters: int
+    def step(self, ids: int | Iterable[int]) -> str: ...
+    def _step_list(self, ids: list[Any]) -> str | None: ...
+
+class EventMaker:
+    def __new__(cls, event_class: type, token_class: type) -> EventMaker: ...
+    def make(self, steps: object, ids: object) -> Any: ...
 
 class PieceCounter:
     def __new__(cls, pattern: Automaton | Cuts, threads: int | None) -> PieceCounter: ...

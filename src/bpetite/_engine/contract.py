@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Ids = TypeVar("Ids", list[int], memoryview)
 
+T = TypeVar("T")
 Counts = TypeVar("Counts")
 """How often each piece occurs: each engine has a type of its own, which only it reads."""
 
@@ -133,10 +134,20 @@ class PlainState(Protocol):
         """Return the text of an id, and the next state; KeyError for an unknown id."""
 
 
-class PlainSteps(Protocol):
-    """The steps of a plain stream: a class that `_streaming` derives its plain mode from.
+class WatchState(Protocol):
+    """The state of a stream that counts, as `WatchSteps` reads it; Rust reads it by these names."""
 
-    The derived class sets `_state` and has `_step_any`, for ids that are unusual or wrong.
+    whole: bytearray
+    """By id, whether it is whole text that does not change the state."""
+    transitions: dict[int, tuple[str, Any, tuple[str, ...]]]
+    """By id, the text, the next state, and the pieces of the text, as far as they are known."""
+
+
+class Steps(Protocol):
+    """The steps of a stream: `_streaming` derives a mode from the class for each kind of stream.
+
+    `PlainSteps` is for plain streams, `WatchSteps` for those that count. The derived class sets the
+    attributes and has `_step_any`, for ids that are unusual or wrong.
     """
 
     def step(self, ids: int | Iterable[int]) -> str:
@@ -171,8 +182,21 @@ class Engine(Protocol[Counts]):
     """The names that a module must have to be an engine."""
 
     @property
-    def PlainSteps(self) -> type[PlainSteps]:  # noqa: N802 - a class
+    def PlainSteps(self) -> type[Steps]:  # noqa: N802 - a class
         """The base class of the plain mode of streams."""
+
+    @property
+    def WatchSteps(self) -> type[Steps]:  # noqa: N802 - a class
+        """The base class of the mode of streams that count."""
+
+    def make_events(
+        self, event_class: type[T], token_class: type, /
+    ) -> Callable[[object, object], T | None] | None:
+        """Return a function that makes the step of an id in a `WatchSteps`, and returns its event.
+
+        Both classes are those of `_streaming.events`. If a step is unusual, the function makes none
+        and returns None. None instead of a function leaves all of them to Python.
+        """
 
     def make_text_encoder(self, vocabulary: Vocabulary, /) -> TextEncoder: ...
     def make_token_joiner(self, vocabulary: Vocabulary, /) -> TokenJoiner: ...

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpetite import _progress
 from bpetite._decoder import as_list
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from bpetite._engine import contract
     from bpetite._progress import Reporter
 
+T = TypeVar("T")
+
 Counts = _native.PieceCounts | bytes
 PlainSteps = _native.PlainSteps
+WatchSteps = _native.WatchSteps
 find_merges = _native.find_merges
 read_merges = _native.NativeVocabulary.from_merges
 
@@ -207,6 +210,10 @@ def token_bytes(table: TokenTable) -> _native.TokenBytes:
         return _native.TokenBytes(bytes_of)
     vocabulary = bytes_of.vocabulary
     return _native.TokenBytes(bytes_of.others, vocabulary.native, vocabulary.absent_ids)
+
+
+def make_events(event_class: type[T], token_class: type) -> Callable[[object, object], T | None]:
+    return _native.EventMaker(event_class, token_class).make
 
 
 def make_native_tokens(table: TokenTable) -> _native.StreamTokens:

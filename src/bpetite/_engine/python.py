@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bpetite._automaton import Splits
     from bpetite._corpus import DocumentCorpus
     from bpetite._engine import contract
-    from bpetite._engine.contract import PlainState
+    from bpetite._engine.contract import PlainState, WatchState
     from bpetite._progress import Reporter
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def _leave_to_python(*_: object) -> None:
     """Decline the work for which only the native engine has a faster way."""
 
 
-find_merges = read_merges = read_ranks = make_native_tokens = _leave_to_python
+find_merges = read_merges = read_ranks = make_native_tokens = make_events = _leave_to_python
 
 
 class TextEncoder:
@@ -313,6 +313,69 @@ def count_pieces(
             reporter.report(corpus.bytes_read)
     counts.update(exact_counts)
     return counts
+
+
+class WatchSteps:
+    """A `contract.WatchSteps`."""
+
+    __slots__ = ("_bytes_of", "_due", "_state", "_texts", "_until_due", "characters")
+
+    _state: WatchState
+    _texts: list[str | None]
+    _bytes_of: dict[int, bytes]
+    _due: int  # the number of ids at which stops begin to count, or at which the stream ends
+    _until_due: int  # `_due` minus the number of ids so far; below 0 if nothing is due any more
+    characters: int  # the number of characters that were returned
+
+    def step(self, ids: int | Iterable[int]) -> str:
+        try:
+            if type(ids) is int and ids >= 0:
+                state = self._state
+                until_due = self._until_due - 1
+                if state.whole[ids]:
+                    text: str = self._texts[ids]  # type: ignore[assignment] # it is whole text
+                else:
+                    text, state, _ = state.transitions[ids]
+                characters = self.characters + len(text)
+                if until_due:
+                    self._state = state
+                    self._until_due = until_due
+                    self.characters = characters
+                    return text
+        except LookupError:
+            pass  # an id beyond the list, or one without a transition
+        if type(ids) is list:
+            joined = self._step_list(ids)
+            if joined is not None:
+                return joined
+        return self._step_any(ids)
+
+    def _step_list(self, ids: list[Any]) -> str | None:
+        if 0 < self._until_due <= len(ids):
+            return None
+        state, texts_of = self._state, self._texts
+        texts = []
+        try:
+            for id in ids:
+                if type(id) is not int or id < 0:
+                    return None
+                if state.whole[id]:
+                    text: str = texts_of[id]  # type: ignore[assignment] # it is whole text
+                else:
+                    text, state, _ = state.transitions[id]
+                texts.append(text)
+        except LookupError:
+            return None
+        joined = "".join(texts)
+        count, length = len(ids), len(joined)
+        self._state = state
+        self._until_due -= count
+        self.characters += length
+        return joined
+
+    @abstractmethod
+    def _step_any(self, ids: object) -> str:
+        """Make the steps of an id, or several, of any type; raise the precise error."""
 
 
 class PlainSteps:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bpetite._engine.chosen import ENGINE
 from bpetite._streaming.mode import DecodeStreamError
 from bpetite._streaming.options import Ids, are_several
 from bpetite._streaming.watching import TokenText, Watching, join_texts
@@ -47,8 +49,18 @@ class StreamEvent:
         return "".join(self.pieces)
 
 
+event_of_known: Callable[[object, object], StreamEvent | None]
+event_of_known = ENGINE.make_events(StreamEvent, TokenText) or (lambda *_: None)
+"""Makes a usual step of a stream that counts, and returns its event; None, without a step, else."""
+
+
 def step_event(mode: Watching, ids: Ids) -> StreamEvent:
     """Make a step for each id up to the end, and return the event; if an id raises, make none."""
+    event = event_of_known(mode, ids)
+    if event is not None:
+        return event
+    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int:
+        return step_event(mode, ids[0])
     if type(ids) is int:
         start = mode.characters
         pieces = mode.advance_within(ids)
@@ -62,7 +74,13 @@ def _event_of(mode: Watching, ids: list[Any]) -> StreamEvent:
     tokens: list[TokenText] = []
     pieces: list[str] = []
     try:
-        for id in map(as_id, ids):
+        for each in ids:
+            event = event_of_known(mode, each)
+            if event is not None:
+                pieces += event.pieces
+                tokens += event.tokens
+                continue
+            id = as_id(each)
             start, has_ended = mode.characters, mode.finish_reason is not None
             step = mode.advance(id)
             pieces += step

@@ -33,6 +33,8 @@ class Steps(NamedTuple, Generic[R]):
     finish: Callable[[bool], Sequence[R]]
     """Takes whether the last step ended the stream; otherwise the ids ended first."""
     several: bool = False
+    can_end: bool = True
+    """Whether a step may end the stream."""
 
 
 def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
@@ -44,11 +46,14 @@ def results(steps: Steps[R], ids: Iterable[Ids]) -> Generator[R, None, None]:
 
 
 def _results(steps: Steps[R], source: Iterator[Ids]) -> Generator[R | None, None, None]:
-    mode, step, finish, several = steps
+    mode, step, finish, several, can_end = steps
     last: Any = None
     try:
         yield None
-        if mode.finish_reason is None:
+        if not can_end:
+            for text in filter(None, map(step, source)):  # noqa: UP028 - a filter has no `send`
+                yield text
+        elif mode.finish_reason is None:
             for last in map(step, source):  # faster than a loop over `source`
                 if mode.finish_reason is not None:
                     break  # close the source before the last results are shown
@@ -77,7 +82,7 @@ def aresults(steps: Steps[R], ids: AsyncIterable[Ids]) -> AsyncGenerator[R, None
 
 
 async def _aresults(steps: Steps[R], source: AsyncIterator[Ids]) -> AsyncGenerator[R, None]:
-    mode, step, finish, several = steps
+    mode, step, finish, several, _ = steps
     last: Any = None
     try:
         if mode.finish_reason is None:

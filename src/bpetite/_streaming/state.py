@@ -11,6 +11,9 @@ from bpetite._vocabulary import is_encodable
 
 _VERSION = 1
 
+MAX_COUNT = 1 << 62
+"""The most ids or characters that a stream counts; both engines have room for it."""
+
 
 class Position(NamedTuple):
     """The position of a stream, whatever its options are."""
@@ -85,8 +88,9 @@ def position_in(state: Mapping[str, Any]) -> Position:
         value = values[name] = state[name]
         if type(value) not in types:
             raise TypeError(f"state[{name!r}] has the wrong type {type(value).__name__}: {value!r}")
-        if name in ("tokens", "characters") and value < 0:
-            raise ValueError(f"state[{name!r}] is negative: {value}")
+        if name in ("tokens", "characters") and not 0 <= value <= MAX_COUNT:
+            what = "negative" if value < 0 else "too large"
+            raise ValueError(f"state[{name!r}] is {what}: {value}")
         if isinstance(value, str) and not is_encodable(value):
             raise ValueError(f"state[{name!r}] is not Unicode: {value!r}")
     uncounted = [name for name in values if name not in ("pending", "decoder_state")]

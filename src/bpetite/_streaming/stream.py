@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, Unpack
 
 from bpetite._arguments import ids_of
 from bpetite._streaming import iterate
-from bpetite._streaming.events import StreamEvent, flush_event, step_event
+from bpetite._streaming.events import StreamEvent, event_of_known, flush_event, step_event
 from bpetite._streaming.mode import Mode
 from bpetite._streaming.options import Ids, Options, StreamOptions, takes_options
 from bpetite._streaming.plain import Plain
@@ -112,7 +112,8 @@ class DecodeStream:
         Raises as `step` does, and ValueError if earlier steps were not counted. A stream without
         options counts only if its first call is `step_event`; `step_event([])` is enough.
         """
-        return step_event(self._counting(), ids)
+        event = event_of_known(self._mode, ids)
+        return step_event(self._counting(), ids) if event is None else event
 
     def flush_event(self) -> StreamEvent:
         """Return the last event, for ids that end before the stream does: the text of `flush`.
@@ -175,7 +176,8 @@ class DecodeStream:
         mode = self._mode
         has_tags = bool(mode.options.tags)
         step = (lambda ids: join_texts(mode.pieces(ids))) if has_tags else self.step
-        return iterate.Steps(mode, step, lambda _: self._mode.flush_pieces(), has_tags)
+        can_end = not isinstance(mode, Plain)
+        return iterate.Steps(mode, step, lambda _: self._mode.flush_pieces(), has_tags, can_end)
 
     def events(self, ids: Iterable[Ids]) -> Generator[StreamEvent, None, None]:
         """Yield the `step_event` of each item of `ids`, and a `flush_event` if they end first.

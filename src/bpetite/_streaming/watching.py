@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import countOf
-from typing import Any
+from typing import TYPE_CHECKING
 
+from bpetite._engine.chosen import ENGINE
 from bpetite._streaming import tables
 from bpetite._streaming.byte_decoders import Pending, is_cacheable
 from bpetite._streaming.mode import DecodeStreamError, Mode
-from bpetite._streaming.options import Ids
-from bpetite._streaming.state import Position
+from bpetite._streaming.state import MAX_COUNT, Position
 from bpetite._streaming.stops import Matcher, Node, Scan, matcher_of
 from bpetite._streaming.tables import StreamTable
+
+if TYPE_CHECKING:
+    from bpetite._engine.python import WatchSteps
+else:
+    WatchSteps = ENGINE.WatchSteps
 
 
 @dataclass(eq=False, slots=True)
@@ -149,7 +154,7 @@ class TokenText:
     text: str
 
 
-class Watching(Mode):
+class Watching(WatchSteps, Mode):
     """A stream that counts, and looks for stops and tags.
 
     The step of a whole token is one look-up here too. Python interrupts only where a function is
@@ -158,16 +163,12 @@ class Watching(Mode):
     """
 
     __slots__ = (
-        "_automaton", "_due", "_state", "_texts", "_until_due", "characters", "failed",
-        "finish_reason", "options", "stop_reason", "stops_paused", "table", "text_after_stop",
+        "_automaton", "failed", "finish_reason", "options", "stop_reason", "stops_paused", "table",
+        "text_after_stop",
     )  # fmt: skip
 
     _automaton: WatchAutomaton
     _state: WatchState
-    _texts: Sequence[str | None]
-    _due: int  # the number of ids at which stops begin to count, or at which the stream ends
-    _until_due: int  # `_due` minus the number of ids so far; below 0 if nothing is due any more
-    characters: int  # the number of characters that were returned
 
     def reset(self) -> None:
         automaton = self._automaton_after(0, False)
@@ -178,13 +179,15 @@ class Watching(Mode):
         self._due = self._until_due = due
         self.characters = 0
         self._automaton, self._state, self._texts = automaton, state, automaton.text_of
+        self._bytes_of = self.table.tokens.bytes_of
 
     def start_at(self, pending: Pending) -> None:
         self._state = self._automaton.state(pending)
 
     def _due_after(self, tokens: int) -> int:
         min_tokens, max_tokens = self.options.min_tokens, self.options.max_tokens
-        return min_tokens if tokens < min_tokens else max_tokens or 0
+        due = min_tokens if tokens < min_tokens else max_tokens or 0
+        return min(due, MAX_COUNT)
 
     def _count(self, tokens: int) -> None:
         self._due = self._due_after(tokens)
@@ -202,60 +205,15 @@ class Watching(Mode):
             lambda: WatchAutomaton(table, options.errors, matcher),
         )
 
-    def step(self, ids: Ids) -> str:
-        try:
-            if type(ids) is int and ids >= 0:
-                state = self._state
-                until_due = self._until_due - 1
-                if state.whole[ids]:
-                    text: str = self._texts[ids]  # type: ignore[assignment] # it is whole text
-                else:
-                    transition = state.transitions.get(ids)
-                    if transition is None and ids not in self.options.stop_ids:
-                        transition = self._automaton.transition(state, ids)
-                    if transition is None:
-                        return "".join(self.advance(ids))
-                    text, state, _ = transition
-                characters = self.characters + len(text)
-                if not until_due:
-                    return "".join(self.advance(ids))
-                self._state = state
-                self._until_due = until_due
-                self.characters = characters
-                return text
-        except LookupError:
-            pass  # an id beyond the list, or an unknown one
-        if type(ids) is list:
-            joined = self._step_list(ids)
-            if joined is not None:
-                return joined
+    def _step_any(self, ids: object) -> str:
+        if type(ids) is int:
+            return "".join(self.advance(ids))
+        has_ended = (
+            self.finish_reason is not None and not self.failed
+        )  # so that steps change nothing
+        if has_ended and type(ids) is list and countOf(map(type, ids), int) == len(ids):
+            return ""
         return self._step_several(ids)
-
-    def _step_list(self, ids: list[Any]) -> str | None:
-        """Make the steps of several ids; return None, without a step, if one of them is unusual."""
-        if self.finish_reason is not None and not self.failed:  # so that steps change nothing
-            return "" if countOf(map(type, ids), int) == len(ids) else None
-        if 0 < self._until_due <= len(ids):
-            return None
-        state, texts_of = self._state, self._texts
-        texts = []
-        try:
-            for id in ids:
-                if type(id) is not int or id < 0:
-                    return None
-                if state.whole[id]:
-                    text: str = texts_of[id]  # type: ignore[assignment] # it is whole text
-                else:
-                    text, state, _ = state.transitions[id]
-                texts.append(text)
-        except LookupError:
-            return None
-        joined = "".join(texts)
-        count, length = len(ids), len(joined)
-        self._state = state
-        self._until_due -= count
-        self.characters += length
-        return joined
 
     @property
     def ids_read(self) -> int:
@@ -390,7 +348,8 @@ class Watching(Mode):
 
     def become(self, other: Watching) -> None:
         self.table, self.options = other.table, other.options
-        self._automaton, self._state, self._texts = other._automaton, other._state, other._texts
+        self._automaton, self._state = other._automaton, other._state
+        self._texts, self._bytes_of = other._texts, other._bytes_of
         self._due, self._until_due = other._due, other._until_due
         self.characters, self.stops_paused = other.characters, other.stops_paused
         self.finish_reason, self.stop_reason = other.finish_reason, other.stop_reason
