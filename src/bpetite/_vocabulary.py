@@ -120,24 +120,26 @@ class TokenBytes(dict[int, bytes]):
 class NativeTokenBytes(TokenBytes):
     """The bytes of the ids of a vocabulary in native form, copied to Python when they are met."""
 
-    def __init__(self, vocabulary: Vocabulary, others: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, native: NativeVocabulary, absent_ids: list[int], others: Mapping[int, bytes]
+    ) -> None:
         super().__init__(others)
+        self.native, self.absent_ids = native, absent_ids
         self.others = dict(others)
         """The bytes of the ids that the native form lacks, or has other bytes for."""
-        self.vocabulary = vocabulary
 
     def __missing__(self, id: int) -> bytes:
         token = self._native_token(id)
         if token is None:
-            return self.vocabulary.tokens.bytes_of[id]  # raises the KeyError
+            known = TokenBytes(self.native.tokens() | self.others)
+            for absent in self.absent_ids:
+                del known[absent]
+            return known[id]  # raises the KeyError
         self[id] = token
         return token
 
     def _native_token(self, id: int) -> bytes | None:
-        vocabulary = self.vocabulary
-        if vocabulary.native is None or id in vocabulary.absent_ids:
-            return None
-        return vocabulary.native.token(id)
+        return None if id in self.absent_ids else self.native.token(id)
 
     def __contains__(self, id: object) -> bool:
         return self.get(id) is not None
@@ -150,8 +152,7 @@ class NativeTokenBytes(TokenBytes):
 
     @property
     def size(self) -> int:
-        native = self.vocabulary.native
-        last, count = (0, 0) if native is None else native.span()
+        last, count = self.native.span()
         return min(max(last, *self.others, 0) + 1, 2 * (count + len(self.others)))
 
 
@@ -667,11 +668,19 @@ class Vocabulary:
         The ids of a native form are copied only when they are met. A copy of all would take longer
         than most streams.
         """
+        if not skips:
+            return self._met_tokens
         if self.native is None:
-            return self.tokens_without_special if skips else self.tokens
-        skipped = self.skipped_ids if skips else ()
+            return self.tokens_without_special
+        skipped = self.skipped_ids
         others = self.extra_tokens | dict.fromkeys(skipped, b"")
-        return TokenTable(NativeTokenBytes(self, others), skipped)
+        return TokenTable(NativeTokenBytes(self.native, self.absent_ids, others), skipped)
+
+    @lazy_property
+    def _met_tokens(self) -> TokenTable:
+        if self.native is None:
+            return self.tokens
+        return TokenTable(NativeTokenBytes(self.native, self.absent_ids, self.extra_tokens))
 
     @property
     def skipped_ids(self) -> list[int]:

@@ -158,7 +158,7 @@ class VocabularyView:
 
         Raises KeyError for an unknown id, TypeError for a value that is not an integer.
         """
-        return self._vocabulary.tokens.bytes_of[as_id(id)]
+        return self._vocabulary.stream_tokens(False).bytes_of[as_id(id)]
 
     def token_id(self, token: str | bytes) -> int:
         """Return the id of one token's bytes, or of a `str`, by its UTF-8.

@@ -311,7 +311,7 @@ def test_streams_of_a_loaded_vocabulary_copy_what_they_meet(tmp_path: Path) -> N
     for options in ({}, {"stop": "!"}, {"skip_special_tokens": True, "max_tokens": 9}):
         stream = loaded.decode_stream([97], **options)
         assert [stream.step(id) for id in (256, 0xC3, 0xA9, 258)][:3] == ["ab", "", "é"]
-    assert loaded.decode([256]) == "ab"
+    assert (loaded.decode([256]), loaded.token_bytes(257)) == ("ab", b" ab")
     assert {*vars(loaded._vocabulary)}.isdisjoint(("ordinary_tokens", "tokens"))
 
 

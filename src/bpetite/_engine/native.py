@@ -208,8 +208,7 @@ def token_bytes(table: TokenTable) -> _native.TokenBytes:
     bytes_of = table.bytes_of
     if not isinstance(bytes_of, NativeTokenBytes):
         return _native.TokenBytes(bytes_of)
-    vocabulary = bytes_of.vocabulary
-    return _native.TokenBytes(bytes_of.others, vocabulary.native, vocabulary.absent_ids)
+    return _native.TokenBytes(bytes_of.others, bytes_of.native, bytes_of.absent_ids)
 
 
 def make_events(event_class: type[T], token_class: type) -> Callable[[object, object], T | None]:

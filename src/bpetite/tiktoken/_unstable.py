@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, takewhile
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import NamedTuple
+
+
+class TokensByByte(dict[int, list[bytes]]):
+    """Tokens in ascending order, by their first byte; each list is sorted when it is first used.
+
+    >>> TokensByByte([b"ab", b"b", b"a"]).beginning_with(b"a")
+    [b'a', b'ab']
+    """
+
+    def __init__(self, tokens: Iterable[bytes]) -> None:
+        self._unsorted: list[list[bytes]] = [[] for _ in range(256)]
+        for token in tokens:
+            if token:
+                self._unsorted[token[0]].append(token)
+
+    def __missing__(self, byte: int) -> list[bytes]:
+        tokens = self[byte] = sorted(self._unsorted[byte])
+        return tokens
+
+    def beginning_with(self, prefix: bytes) -> list[bytes]:
+        """Return the tokens that begin with a prefix of at least one byte."""
+        tokens = self[prefix[0]]
+        start = bisect_left(tokens, prefix)
+        end = bisect_right(tokens, prefix, start, key=lambda token: token[: len(prefix)])
+        return tokens[start:end]
 
 
 class Encoders(NamedTuple):
     """What turns texts and bytes into ids, and ids into bytes."""
 
-    text: Callable[[str], list[int]]
+    texts: Callable[[list[str]], list[list[int]]]
     piece: Callable[[bytes], list[int]]
     ranks: Mapping[bytes, int]
     bytes_of: Callable[[int], bytes]
@@ -37,21 +62,28 @@ def spaces_at_end(tokens: Sequence[bytes], count: int) -> int:
     return count + len([*before])
 
 
-def completions(
-    unstable: bytes, sorted_tokens: Sequence[bytes], encoders: Encoders
-) -> list[list[int]]:
+def completions(unstable: bytes, tokens: TokensByByte, encoders: Encoders) -> list[list[int]]:
     """Return the ids of all texts that begin with `unstable` and end in the middle of a token.
 
     The ids of such a text end with the first that reaches the end of `unstable`.
     """
     found: set[tuple[int, ...]]
-    found = {(encoders.ranks[token],) for token in _beginning(unstable, sorted_tokens)}
-    for at in range(1, len(unstable)):
-        for token in _beginning(unstable[at:], sorted_tokens):
-            ids = _encoded(unstable[:at] + token, encoders)
-            ends = accumulate(len(encoders.bytes_of(id)) for id in ids)
-            count = sum(1 for _ in takewhile(len(unstable).__gt__, ends))
-            found.add(tuple(ids[: count + 1]))
+    found = {(encoders.ranks[token],) for token in tokens.beginning_with(unstable)}
+    texts = [
+        unstable[:at] + token
+        for at in range(1, len(unstable))
+        for token in tokens.beginning_with(unstable[at:])
+    ]
+    lengths: dict[int, int] = {}
+    for ids in _encoded(texts, encoders):
+        end = 0
+        for count, id in enumerate(ids, 1):
+            if id not in lengths:
+                lengths[id] = len(encoders.bytes_of(id))
+            end += lengths[id]
+            if end >= len(unstable):
+                found.add(tuple(ids[:count]))
+                break
     # White space at the end may be split from what is before it.
     head, last = _last_character(unstable)
     if head and last.isspace() and last not in _SEPARATORS:
@@ -60,17 +92,15 @@ def completions(
     return [*map(list, found)]
 
 
-def _beginning(prefix: bytes, sorted_tokens: Sequence[bytes]) -> Iterator[bytes]:
-    start = bisect_left(sorted_tokens, prefix)
-    tokens = (sorted_tokens[at] for at in range(start, len(sorted_tokens)))
-    return takewhile(lambda token: token.startswith(prefix), tokens)
-
-
-def _encoded(data: bytes, encoders: Encoders) -> list[int]:
-    try:
-        return encoders.text(data.decode())
-    except UnicodeDecodeError:
-        return _merged(data, encoders)
+def _encoded(texts: list[bytes], encoders: Encoders) -> Iterator[list[int]]:
+    """Yield the ids of each text; one that is not UTF-8 is merged as a piece."""
+    decoded: list[str] = []
+    for text in texts:
+        try:
+            decoded.append(text.decode())
+        except UnicodeDecodeError:
+            yield _merged(text, encoders)
+    yield from encoders.texts(decoded)
 
 
 def _merged(data: bytes, encoders: Encoders) -> list[int]:

@@ -14,7 +14,7 @@ from bpetite._arguments import check_threads
 from bpetite._pretokenizer import Pretokenizer
 from bpetite.formats._portable_regex import to_portable
 from bpetite.formats._tiktoken import tokens_of_ranks
-from bpetite.tiktoken._unstable import Encoders, completions, spaces_at_end
+from bpetite.tiktoken._unstable import Encoders, TokensByByte, completions, spaces_at_end
 
 if TYPE_CHECKING:
     import numpy as np
@@ -229,12 +229,12 @@ class Encoding:
         count = self._unstable_count(ids, text[starts[-tail] :])
         stable, unstable = ids[:-count], self.decode_bytes(ids[-count:])
         encoders = Encoders(
-            self.encode_ordinary,
+            partial(self._tokenizer.encode_batch, allowed_special=(), threads=1),
             self._tokenizer.encode_bytes,
             self._mergeable_ranks,
             self.decode_single_token_bytes,
         )
-        return stable, completions(unstable, self._sorted_tokens, encoders)
+        return stable, completions(unstable, self._tokens_by_byte, encoders)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """Return the id of one token, ordinary or special.
@@ -313,7 +313,7 @@ class Encoding:
 
     def token_byte_values(self) -> list[bytes]:
         """Return the bytes of all ordinary tokens, in order of bytes."""
-        return [*self._sorted_tokens]
+        return sorted(self._mergeable_ranks)
 
     @property
     def eot_token(self) -> int:
@@ -442,8 +442,8 @@ class Encoding:
         return self._tokenizer.with_special_tokens(stand_ins), real
 
     @cached_property
-    def _sorted_tokens(self) -> list[bytes]:
-        return sorted(self._mergeable_ranks)
+    def _tokens_by_byte(self) -> TokensByByte:
+        return TokensByByte(self._mergeable_ranks)
 
     @cached_property
     def _pieces_of(self) -> Any:
