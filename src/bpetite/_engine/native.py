@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bpetite import _progress
 from bpetite._decoder import as_list
 from bpetite._engine import _native, python
 from bpetite._engine.contract import FREE_LEARNING
@@ -358,6 +357,8 @@ def _in_python(counts: Counts) -> python.Counts:
 def _learnt(
     learner: _native.MergeLearner, limit: int, report: Callable[[int], object] | None
 ) -> list[Pair]:
+    from bpetite import _progress
+
     merges: list[Pair] = []
     if report is not None:
         report(0)

@@ -15,21 +15,6 @@ Pending = Hashable
 """What a byte decoder remembers of the tokens so far. b"" stands for nothing, once the text has
 begun; all other values are truthy."""
 
-# The proper prefixes of a valid character, at the end of some bytes (The Unicode Standard,
-# table 3-7, "Well-Formed UTF-8 Byte Sequences"). E0 80 and ED A0 begin no character, so they do
-# not match: a stream must not wait for bytes that cannot come.
-_UNFINISHED = re.compile(
-    rb"""(?: [\xC2-\xDF]
-           | \xE0                  [\xA0-\xBF]?
-           | [\xE1-\xEC\xEE\xEF]   [\x80-\xBF]?
-           | \xED                  [\x80-\x9F]?
-           | \xF0                  (?: [\x90-\xBF] [\x80-\xBF]? )?
-           | [\xF1-\xF3]           [\x80-\xBF]{0,2}
-           | \xF4                  (?: [\x80-\x8F] [\x80-\xBF]? )?
-         ) \Z""",
-    re.VERBOSE,
-)
-
 # ED A0 to ED BF begin no character, but `utf_8_decode` waits for a third byte.
 _SURROGATE_START = b"\xed\xa0"
 
@@ -49,8 +34,9 @@ def unfinished(data: bytes) -> bytes:
     >>> unfinished("a🙂".encode()[:-1]), unfinished(b"\xed\xa0")
     (b'\xf0\x9f\x99', b'')
     """
-    match = _UNFINISHED.search(data, max(0, len(data) - 3))
-    return match.group() if match else b""
+    data = data[-3:]
+    rest = data[utf_8_decode(data, "ignore")[1] :]
+    return b"" if _SURROGATE_START <= rest < b"\xee" else rest
 
 
 def strip_start(text: str, character: str, limit: int) -> str:
@@ -106,7 +92,7 @@ class Utf8Decoder:
 
     def decode(self, pending: bytes, id: int, token: bytes) -> tuple[str, bytes]:  # noqa: ARG002
         data = pending + token
-        # This leaves the bytes of `unfinished` in a third of the time. The exception follows.
+        # This leaves the bytes of `unfinished`, with the same exception.
         text, end = utf_8_decode(data, self._errors)
         pending = data[end:]
         if _SURROGATE_START <= pending < b"\xee":
