@@ -141,7 +141,7 @@ def test_a_pipe_that_is_found_is_refused(name: str, call: str, tmp_path: Path) -
     os.mkfifo(path)
     program = f"""
 import os
-import bpetite.chat, bpetite.corpora, bpetite.tiktoken.load
+import bpetite.chat, bpetite.corpora._folder, bpetite.tiktoken.load
 folder = os.environ["TIKTOKEN_CACHE_DIR"] = {os.fspath(tmp_path)!r}
 try:
     {call}
