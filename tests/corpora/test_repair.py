@@ -268,7 +268,7 @@ def test_no_file_outside_a_folder_is_read(
 @pytest.mark.parametrize(
     ("name", "place", "value", "fault"),
     [
-        ("manifest.json", ["dtype"], "x", "dtype must be uint16 or uint32, got 'x'"),
+        ("manifest.json", ["dtype"], "x", "dtype must be one of uint16, int32, uint32, got 'x'"),
         ("manifest.json", ["format"], "x", "format must be one of "),
         ("manifest.json", ["end"], "<|x|>", "begin or end is '<|x|>', which is not a special"),
         ("manifest.json", ["end"], 5, "end must be str or null, got 5"),

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from support.engines import once
 
+from bpetite import Tokenizer, corpora
+from bpetite.corpora import Corpus
 from bpetite.corpora._new_files import NewFiles
 from bpetite.corpora._token_files import FORMATS
 from bpetite.corpora._token_files.datatrove import rounded
@@ -216,6 +218,14 @@ def test_a_machine_of_the_other_byte_order_swaps_all_integers(
 )
 def test_dtype_follows_the_rule_of_the_reader(format: str, sizes: dict[int, str]) -> None:
     assert {size: FORMATS[format].dtype(size) for size in sizes} == sizes
+
+
+@pytest.mark.parametrize("format", ["megatron", "olmo"])
+def test_folder_of_a_large_vocabulary_opens(format: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train("", 256, special_tokens=()).with_special_tokens({"<e>": 70_000})
+    (tmp_path / "a.txt").write_text("ab")
+    corpora.tokenize(Corpus(tmp_path / "a.txt"), tokenizer, tmp_path / "out", format, end="<e>")
+    assert [ids.tolist() for ids in corpora.open(tmp_path / "out")] == [[97, 98, 70_000]]
 
 
 def test_ids_that_do_not_fit_are_refused() -> None:

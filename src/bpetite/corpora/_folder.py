@@ -27,7 +27,7 @@ from bpetite.corpora._corpus import PartSource
 from bpetite.corpora._new_files import TEMPORARY_FOLDER, FileFacts, NewFiles
 from bpetite.corpora._splits import TRAINING, VALIDATION
 from bpetite.corpora._token_files import FORMATS
-from bpetite.corpora._token_files.token_format import Shard, TokenFormat
+from bpetite.corpora._token_files.token_format import ITEM_SIZES, Shard, TokenFormat
 from bpetite.formats._files import check_found, new_file
 
 MANIFEST = "manifest.json"
@@ -359,8 +359,8 @@ def _hints_of(kind: type) -> list[tuple[str, Any]]:
 def _settings_faults(settings: Settings) -> Iterator[str]:
     if settings.format not in FORMATS:
         yield f"format must be one of {', '.join(FORMATS)}, got {settings.format!r}"
-    elif settings.dtype not in ("uint16", "uint32"):
-        yield f"dtype must be uint16 or uint32, got {settings.dtype!r}"
+    elif settings.dtype not in ITEM_SIZES:
+        yield f"dtype must be one of {', '.join(ITEM_SIZES)}, got {settings.dtype!r}"
     literals = [each for each in (settings.begin, settings.end) if each is not None]
     for literal in literals:
         if literal not in settings.tokenizer.special_tokens:
