@@ -1,281 +1,185 @@
-"""Text to ids: whole texts, batches, and instruction sets, compared with other libraries."""
+"""Text to ids and back: whole texts, short texts, batches and long pieces."""
 
 from __future__ import annotations
 
-import itertools
-import pickle
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import chain, product
+import random
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
-from tools.engines import INSTRUCTION_SETS, instruction_set
+from benchmarks import data
+from benchmarks.cases import FASTEST, MB, NATIVE, PYTHON, Case, Job, MissingError, Target
+from benchmarks.measure import instruction_sets
+from benchmarks.peers import LIBRARIES, RIVALS, columns, fresh, loaded
 
-from benchmarks.measure import Bench, Subject, first_bytes, new_process, size_of, timed
-from benchmarks.peers import LIBRARIES, TIKTOKEN, Calls, Library, calls_of, open_bpetite, openable
-from benchmarks.table import MB, Row, Target, bare_speed, times_faster
-
-WAYS = ("array", "list")
-STATES = ("cold", "warm")
-NAMES = ("bpetite", *(library.name for library in LIBRARIES))
-BPETITE = Library("bpetite", "bpetite", open_bpetite)
-
-SLOW_SAMPLE_BYTES = MB // 4
-"""Sample size for libraries that encode a few megabytes a second."""
+TEXTS = {
+    "cl100k": ("english", "code", "multilingual", "chinese"),
+    "GPT-2": ("english", "code"),
+    **dict.fromkeys(("o200k", "tekken", "Phi-3"), ("english",)),
+    data.LEARNT: ("english", "code"),
+}
+"""Vocabularies, and texts to encode with each. The learnt one stands in if there is no cl100k."""
 
 TIMES_TIKTOKEN = {
-    ("array", "cold"): {"english": 18, "code": 18, "multilingual": 8, "chinese": 9},
-    ("array", "warm"): {"english": 30, "code": 28, "multilingual": 13, "chinese": 13},
-    ("list", "warm"): {"english": 20, "code": 12, "multilingual": 9, "chinese": 9},
+    ("array", 0): {"english": 18, "code": 18, "multilingual": 8, "chinese": 9},
+    ("array", 1): {"english": 30, "code": 28, "multilingual": 13, "chinese": 13},
+    ("list", 1): {"english": 20, "code": 12, "multilingual": 9, "chinese": 9},
 }
-"""Minimal ratio to tiktoken's speed."""
+"""Minimal ratio to tiktoken's speed, of arrays and lists, cold (0) and warm (1)."""
 
-TIMES_FASTEST = {"cold": 1.0, "warm": 1.2}
-"""Minimal ratio to the speed of the fastest other library with cl100k."""
-
-
-@dataclass
-class Contest:
-    """Seconds that each library takes for the same work, in turns."""
-
-    size: int
-    """Bytes of text."""
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    is_wrong: set[str] = field(default_factory=set)
-    in_brackets: set[str] = field(default_factory=set)
-    """Libraries without arrays, whose lists are measured instead."""
-
-    def add(self, name: str, seconds: float) -> None:
-        """Record the seconds of one turn, for all bytes of the text."""
-        self.seconds.setdefault(name, []).append(seconds)
-
-    def speed(self, name: str) -> str:
-        """Return megabytes a second, "other ids" for wrong ids, or "" without a measurement."""
-        if name in self.is_wrong or name not in self.seconds:
-            return "other ids" if name in self.is_wrong else ""
-        shown = bare_speed(self.size)(statistics.median(self.seconds[name]))
-        return f"({shown})" if name in self.in_brackets else shown
-
-    def times(self, ours: str, name: str | None) -> float | None:
-        """Return the speed of `ours` divided by another, if both were measured."""
-        if name not in self.seconds or ours not in self.seconds:
-            return None
-        return times_faster(self.seconds[ours], self.seconds[name])
-
-    def row(
-        self, what: str, times_tiktoken: float | None = None, times_fastest: float | None = None
-    ) -> Row:
-        """Return the speeds of all libraries, with bpetite's ratios and their minima."""
-        others = self.seconds.keys() - self.is_wrong - self.in_brackets - {"bpetite"}
-        median = statistics.median
-        fastest = min(others, key=lambda name: median(self.seconds[name]), default=None)
-        cells, checks = [what, *map(self.speed, NAMES)], []
-        for name, low in ((TIKTOKEN.name, times_tiktoken), (fastest, times_fastest)):
-            times = self.times("bpetite", name)
-            if times is None:
-                cells.append("")
-                continue
-            cells.append(f"{times:.2f} ({name})" if len(cells) > len(NAMES) + 1 else f"{times:.1f}")
-            checks += [Target(low=low, unit=f" × {name}").check(what, times)] if low else []
-        return Row(cells, checks)
+TIMES_FASTEST = (1.0, 1.2)
+"""Minimal ratio to the speed of the fastest other library with cl100k, cold and warm."""
 
 
-def ids_in(result: Any) -> list[int]:
-    """Return the ids of a list, of a buffer, or of a batch of them."""
-    if isinstance(result, tuple):
-        result = result[0]
-    if hasattr(result, "to_list"):
-        result = result.to_list()
-    if not isinstance(result, list):
-        return memoryview(result).cast("B").cast("I").tolist()
-    return [*chain(*result)] if result and not isinstance(result[0], int) else result
+def encode_cases() -> Iterator[Case]:
+    """Yield whole texts, for all engines and instruction sets."""
+    for vocabulary, way in product(TEXTS, ("array", "list")):
+        is_main = vocabulary == data.main()
+        if not (is_main or data.main(vocabulary) == vocabulary != data.LEARNT):
+            continue
+        for text in [text for text in TEXTS[vocabulary] if text in data.texts()]:
+            has_python = is_main and way == "list" and text in ("english", "code")
+            engines = [*instruction_sets(), *([PYTHON] if has_python else [])]
+            name, work = f"{vocabulary}, {text}, {way}", partial(encode, vocabulary, text, way)
+            targets = [*targets_of(vocabulary, text, way)]
+            yield Case(name, work, columns(*engines, *RIVALS), ["MB/s", "MB/s"], targets)
 
 
-# Whole texts
-
-ENCODE_HEADER = ("MB/s: vocabulary, text, ids in, state", *NAMES, "× tiktoken", "× fastest")
-
-Contests = dict[tuple[str, str], Contest]
-"""The contest of each way and state."""
-
-
-def encode_rows(bench: Bench) -> Iterator[Row]:
-    """Compare whole texts with cl100k, and English with GPT-2's vocabulary."""
-    works = [(bench.subject(), name) for name in bench.samples]
-    if "GPT-2" in bench.public:
-        works.append((bench.subject("GPT-2"), "english"))
-    for subject, name in works:
-        for (way, state), contest in contests_of(bench, subject, bench.samples[name]).items():
-            low = TIMES_TIKTOKEN.get((way, state), {}).get(name)
-            fastest = TIMES_FASTEST[state] if low and subject.name != "GPT-2" else None
-            yield contest.row(f"{subject.name}, {name}, {way}, {state}", low, fastest)
+def targets_of(vocabulary: str, text: str, way: str) -> Iterator[Target]:
+    """Yield the targets of a whole text."""
+    is_main = vocabulary == data.main()
+    for best, state in product(instruction_sets()[:1], (0, 1)):
+        low = TIMES_TIKTOKEN.get((way, state), {}).get(text)
+        if low and (vocabulary == "cl100k" or (vocabulary, text) == ("GPT-2", "english")):
+            yield Target(low, than="tiktoken", state=state, column=best)
+        if low and vocabulary == "cl100k":
+            yield Target(TIMES_FASTEST[state], than=FASTEST, state=state, column=best)
+        if is_main and text in ("english", "multilingual"):
+            yield Target(0.5, than="avx512", state=state, column="avx2")
+        if is_main and text == "english":
+            yield Target(8, than="tiktoken", state=state, column="scalar")
+    if is_main and text in ("english", "code") and way == "list":
+        yield Target(0.5, than="tiktoken", state=1, column=PYTHON)
 
 
-def contests_of(
-    bench: Bench, subject: Subject, text: str, loaded: Mapping[Library, Calls] | None = None
-) -> Contests:
-    """Let all libraries encode a text in turns, each turn with a fresh object, cold then warm.
-
-    Libraries without a cache use one object in all turns. `loaded` has the libraries; by default
-    they are all that can open the vocabulary.
-    """
-    contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
-    loaded = dict(openable(subject)) if loaded is None else loaded
-    for calls in loaded.values():  # because the first call of some libraries imports more modules
-        for encode in (calls.ids, calls.array or calls.ids):
-            encode("warm up")
-    expected: list[int] | None = ids_in(loaded.get(TIKTOKEN, open_bpetite(subject)).ids(text))
-    for _ in range(bench.repeats):
-        for library in (BPETITE, *loaded):
-            if library.has_no_cache:
-                measure_loaded(contests, library, loaded[library], text, expected)
-                continue
-            measure_fresh(contests, library.name, library.open(subject), text, expected)
-            cold = timed(library.open(subject).ids, text)()
-            contests["list", "cold"].add(library.name, cold)
-        expected = None  # one comparison is enough
-    return contests
+def encode(vocabulary: str, name: str, way: str, column: str, _turn: int) -> Job:
+    text, calls = data.sample(name, LIBRARIES[column].sample_bytes), fresh(column, vocabulary)
+    array = calls.array if way == "array" else None
+    work, is_list = partial(array or calls.ids, text), way == "array" and array is None
+    right = partial(data.tokenizer(vocabulary).encode_ordinary, text)
+    return Job([work, (work,), work], data.megabytes(text), right, in_brackets=is_list)
 
 
-def measure_fresh(
-    contests: Contests, name: str, calls: Calls, text: str, expected: list[int] | None
-) -> None:
-    """Time the first and third array, then the second list.
-
-    The results of the calls in between are compared with the `expected` ids.
-    """
-    for way in WAYS:
-        encode = calls.encoder(way)
-        clock = timed(encode, text)
-        if way == "array":
-            contests[way, "cold"].add(name, clock())
-        if expected is not None and ids_in(encode(text)) != expected:
-            for state in STATES:
-                contests[way, state].is_wrong.add(name)
-        elif expected is None:
-            clock()
-        contests[way, "warm"].add(name, clock())
+SHORT_LIMITS_NS = {11: [300], 100: [], 2000: [4000]}  # by length in characters, for lists
 
 
-def measure_loaded(
-    contests: Contests, library: Library, calls: Calls, text: str, expected: list[int] | None
-) -> None:
-    """Time a library that is equally fast in each call."""
-    sample = first_bytes(text, SLOW_SAMPLE_BYTES) if library.is_slow else text
-    for way in WAYS:
-        encode = calls.encoder(way)
-        is_wrong = expected is not None and sample is text and ids_in(encode(text)) != expected
-        seconds = timed(encode, sample)() * size_of(text) / size_of(sample)
-        for contest in (contests[way, state] for state in STATES):
-            contest.add(library.name, seconds)
-            contest.is_wrong |= {library.name} if is_wrong else set()
-            contest.in_brackets |= {library.name} if way == "array" and not calls.array else set()
+def short_cases() -> Iterator[Case]:
+    """Yield texts of a few characters, encoded again and again into a list and an array."""
+    for length, limits in SHORT_LIMITS_NS.items():
+        name, work = f"{data.main()}, {length:,} characters", partial(short, length)
+        targets = [Target(high=limit) for limit in limits]
+        yield Case(name, work, columns(NATIVE, *RIVALS), ["ns", "ns"], targets)
 
 
-# Batches
+def short(length: int, column: str, _turn: int) -> Job:
+    english, calls = data.text("english"), loaded(column)
+    ascii = english[len(english) // 2 :].encode("ascii", "ignore").decode("ascii")
+    text = "hello world" if length == 11 else ascii[:length]
+    count = max(20, (20_000 if column == NATIVE else 2_000) * 11 // length)
+    texts = [text] * count
 
-SHAPES = ((512, 140), (512, 4096), (1, 2 * MB))
-"""The number of texts in a batch, and the bytes of each."""
+    def many(work: Callable[[str], object]) -> object:
+        for each in texts:
+            ids = work(each)
+        return ids
 
-TURN_BYTES = MB
+    works = [partial(many, work) if work else None for work in (calls.ids, calls.array)]
+    return Job(works, count, partial(data.own().encode_ordinary, text))
+
+
+SHAPES = ((512, 140), (512, 4096), (1, 2 * MB))  # the texts of a batch, and the bytes of each
+TURN_BYTES = 2 * MB
 """Bytes that are timed together. A single small batch would find the processor's caches cold."""
 
 
-BATCHES_HEADER = ("MB/s: vocabulary, batch, ids in", *NAMES, "× tiktoken", "× fastest")
+def batch_cases() -> Iterator[Case]:
+    """Yield batches of English on one thread, with other texts in each turn, as in a service."""
+    for (count, size), way in product(SHAPES, ("array", "list")):
+        texts = f"{count:,} texts" if count > 1 else "1 text"
+        name = f"{data.main()}, {texts} of {size:,} bytes, {way}"
+        yield Case(name, partial(batches, count, size, way), columns(NATIVE, *RIVALS), ["MB/s"])
 
 
-def batches_rows(bench: Bench) -> Iterator[Row]:
-    """Compare batches of English on one thread, with other texts in each turn, as in a service."""
-    subject, data = bench.subject(), bench.samples["english"].encode()
-    loaded = {"bpetite": open_bpetite(subject)}
-    loaded |= {library.name: calls for library, calls in openable(subject)}
-    starts = itertools.count(step=TURN_BYTES)
-    for (count, size), way in product(SHAPES, WAYS):
-        batches = max(1, TURN_BYTES // count // size)
-        contest = Contest(batches * count * size)
-        for turn in range(bench.repeats + 1):
-            texts = texts_of(data, size, next(starts))
-            work = [[next(texts) for _ in range(count)] for _ in range(batches)]
-            share = sum(map(size_of, chain(*work))) / contest.size  # less where the text ends
-            for name, calls in loaded.items():
-                encode = calls.ids_of_batch if way == "list" else calls.array_of_batch
-                if encode is None:
-                    continue
-                if turn:
-                    contest.add(name, timed(encode_all, encode, work)() / share)
-                elif ids_in(encode(work[0])) != ids_in([*map(subject.tokenizer.encode, work[0])]):
-                    contest.is_wrong.add(name)
-        texts_are = f"{count:,} texts" if count > 1 else "1 text"
-        yield contest.row(f"{subject.name}, {texts_are} of {size:,} bytes, {way}")
+def batches(count: int, size: int, way: str, column: str, turn: int) -> Job:
+    calls, own = loaded(column), data.own()
+    work = calls.array_of_batch if way == "array" else calls.ids_of_batch
+    if work is None:
+        raise MissingError
+    texts, number = english_texts(size, turn * TURN_BYTES), max(1, TURN_BYTES // count // size)
+    found = [[next(texts) for _ in range(count)] for _ in range(number)]
+    per = sum(data.megabytes("".join(batch)) for batch in found)
+    return Job([lambda: [*map(work, found)]], per, lambda: [*map(own.encode_batch, found)])
 
 
-def encode_all(encode: Callable[[Any], object], work: Iterable[Any]) -> None:
-    """Encode each text or batch."""
-    for each in work:
-        encode(each)
+def english_texts(size: int, begin: int) -> Iterator[str]:
+    """Yield English texts of `size` bytes, from the beginning again after the end."""
+    content = data.sample("english").encode()
+    while True:
+        begin %= len(content)
+        yield content[begin : begin + size].decode("utf-8", "ignore")
+        begin += size
 
 
-def texts_of(data: bytes, size: int, begin: int) -> Iterator[str]:
-    """Yield texts of `size` bytes, from the beginning again after the end."""
-    for start in itertools.count(begin, size):
-        yield data[start % len(data) :][:size].decode("utf-8", "ignore")
+def drawn(codes: Iterable[int], size: int) -> str:
+    """Return a megabyte of random characters, each of `size` bytes."""
+    return "".join(random.Random(0).choices([*map(chr, codes)], k=MB // size))
 
 
-# Instruction sets
-
-AVX2_TARGET = Target(low=0.5, unit=" × avx512")
-SCALAR_TARGET = Target(low=8, unit=" × tiktoken")
-
-
-ISA_HEADER = ("MB/s: vocabulary, text, ids in, state", *INSTRUCTION_SETS, "tiktoken, list")
-
-
-def isa_rows(bench: Bench) -> Iterator[Row]:
-    """Compare the instruction sets of this processor, each in its own process, in turns."""
-    subject = bench.subject()
-    tiktoken = dict(openable(subject)).get(TIKTOKEN)
-    with ExitStack() as stack:
-        executors: dict[str, ProcessPoolExecutor] = {}
-        for isa in INSTRUCTION_SETS:
-            executor = stack.enter_context(new_process({"BPETITE_SIMD": isa}))
-            if executor.submit(instruction_set).result() == isa:
-                executors[isa] = executor
-        for name in ("english", "multilingual"):
-            if name not in bench.samples:
-                continue
-            text = bench.samples[name]
-            contests = {key: Contest(size_of(text)) for key in product(WAYS, STATES)}
-            for _ in range(bench.repeats):
-                for (isa, executor), way in product(executors.items(), WAYS):
-                    future = executor.submit(cold_and_warm, subject.pickled, text, way)
-                    for state, seconds in zip(STATES, future.result(), strict=True):
-                        contests[way, state].add(isa, seconds)
-                if tiktoken is not None:
-                    sample = first_bytes(text, 2 * MB)
-                    seconds = timed(tiktoken.ids, sample)() * size_of(text) / size_of(sample)
-                    for contest in contests.values():
-                        contest.add(TIKTOKEN.name, seconds)
-            for (way, state), contest in contests.items():
-                yield isa_row(contest, f"{subject.name}, {name}, {way}, {state}")
+PIECES: dict[str, Callable[[], str]] = {
+    "`a`": lambda: "a" * MB,
+    "spaces": lambda: " " * MB,
+    "`=`": lambda: "=" * MB,
+    "random letters": partial(drawn, b"abcdefghijklmnopqrstuvwxyz", 1),
+    "random symbols": partial(drawn, b"!#$%&()*+,-./:;<=>?@[]^_`{|}~", 1),
+    "random CJK": partial(drawn, range(0x4E00, 0xA000), 3),
+    "emoji": partial(drawn, range(0x1F600, 0x1F650), 4),
+}
+"""Pieces of a million bytes, each of a kind that is hard for some encoder."""
 
 
-def cold_and_warm(pickled: bytes, text: str, way: str) -> tuple[float, float]:
-    """Encode a text with a fresh tokenizer; return the seconds of calls 1 and 3."""
-    clock = timed(calls_of(pickle.loads(pickled)).encoder(way), text)
-    cold, _, warm = clock(), clock(), clock()
-    return cold, warm
+def piece_cases() -> Iterator[Case]:
+    """Yield a million bytes that the pattern does not split, into a list and an array."""
+    names = columns(NATIVE, *(name for name in RIVALS if name != "tokenizers"))
+    targets = [Target(high=100, state=state) for state in (0, 1)]
+    for name in PIECES:
+        what = f"{data.main()}, {name}"
+        yield Case(what, partial(piece, name), names, ["ms", "ms"], targets)
 
 
-def isa_row(contest: Contest, what: str) -> Row:
-    """Return the speeds of all instruction sets."""
-    checks = []
-    for isa, other, target in (
-        ("avx2", "avx512", AVX2_TARGET),
-        ("scalar", TIKTOKEN.name, SCALAR_TARGET if ", english, " in what else None),
-    ):
-        times = contest.times(isa, other)
-        checks += [target.check(f"{what}, {isa}", times)] if target and times else []
-    return Row((what, *map(contest.speed, (*INSTRUCTION_SETS, TIKTOKEN.name))), checks)
+def piece(name: str, column: str, turn: int) -> Job:
+    calls, text = loaded(column), PIECES[name]()
+    first, second = text[2 * turn :] if turn else text[:20_000], text[2 * turn + 1 :]
+    array = partial(calls.array, second) if calls.array else None
+    right = partial(data.own().encode_ordinary, first)
+    return Job([partial(calls.ids, first), array], right=right)
+
+
+def decode_cases() -> Iterator[Case]:
+    """Yield the ids of texts; tiktoken takes no buffers, and gets lists."""
+    pythons = [Target(0.3, than="tiktoken", state=state, column=PYTHON) for state in (0, 1)]
+    ours = [Target(10, than="tiktoken"), Target(2, than="tiktoken", state=1)]
+    targets = [*ours, Target(1, than=FASTEST, state=1), *pythons]
+    for text in data.texts():
+        name, work = f"{data.main()}, {text}", partial(decode, text)
+        yield Case(name, work, columns(NATIVE, PYTHON, *RIVALS), ["MB/s", "MB/s"], targets)
+
+
+def decode(name: str, column: str, _turn: int) -> Job:
+    calls, text = loaded(column), data.sample(name, 2 * MB)
+    ids = data.own().encode_ordinary(text)
+    works: list[Any] = []
+    for work, source in ((calls.to_bytes, calls.buffer(ids)), (calls.to_text, ids)):
+        call = partial(work, source) if work else None
+        works += [(call,), call] if call else [None]  # twice, after other libraries
+    return Job(works, data.megabytes(text), lambda: text)

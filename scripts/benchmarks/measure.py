@@ -1,49 +1,28 @@
-"""Texts, clocks, and processes to measure in."""
+"""Clocks, and the processes in which the columns of a case take turns."""
 
 from __future__ import annotations
 
 import gc
-import itertools
+import json
 import os
-import pickle
-import pydoc_data.topics
 import re
-import statistics
+import subprocess
 import sys
-import sysconfig
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import ExitStack
+from functools import cache
+from itertools import chain
+from math import nan
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, NamedTuple
 from unittest import mock
 
-from tools.public import PUBLIC
+from tools.engines import INSTRUCTION_SETS, instruction_set
 
-from benchmarks.table import MB
-from bpetite import Tokenizer
-
-Clock = Callable[[], float]
-"""Does some work and returns the seconds it took."""
-
-MAIN_TEXTS = ("english", "code", "multilingual", "chinese")
-"""The order of texts in the tables; others follow."""
-
-NOT_TEXTS = {"gpt2_merges"}
-
-# Unlike the wall time, the CPU time of work on one thread hardly depends on other processes, but
-# some systems measure it too coarsely.
-CPU_CLOCK = time.get_clock_info("process_time").resolution < 1e-6
-now = time.process_time if CPU_CLOCK else time.perf_counter
-
-if hasattr(os, "sched_getaffinity"):
-    ALL_CPUS: tuple[int, ...] = tuple(sorted(os.sched_getaffinity(0)))
-else:
-    ALL_CPUS = ()
+from benchmarks import data
+from benchmarks.cases import OURS, PYTHON, Case, MissingError, Result, Work, now
 
 
 def say(words: str) -> None:
@@ -51,210 +30,166 @@ def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-# Texts
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A vocabulary with which several libraries are measured."""
-
-    name: str
-    tokenizer: Tokenizer
-    data: Path | None
-    """The folder of the public vocabularies, if this is one of them."""
-    file: bytes | None = None
-    """The tokenizer.json that it was loaded from, if bpetite would write another."""
-    model: str = ""
-    """The path of the SentencePiece model that it was loaded from."""
-
-    @property
-    def public_name(self) -> str | None:
-        """The name that tiktoken gives a public vocabulary."""
-        return PUBLIC[self.name][0] if self.data is not None else None
-
-    @cached_property
-    def json(self) -> bytes:
-        """The tokenizer.json for other libraries.
-
-        For cl100k it has the pattern of Hugging Face's files, because the libraries do not know
-        tiktoken's. The two differ where spaces after newlines end a text.
-        """
-        if self.model:
-            raise LookupError("it reads no SentencePiece models")
-        if self.file is not None:
-            return self.file
-        tokenizer = self.tokenizer
-        if self.data is not None and self.name == "cl100k":
-            tokenizer = Tokenizer.load(self.data / PUBLIC[self.name][1], pattern="cl100k")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "tokenizer.json")
-            tokenizer.save(path)
-            return path.read_bytes()
-
-    @cached_property
-    def pickled(self) -> bytes:
-        """The pickled tokenizer, from which fresh ones are made."""
-        return pickle.dumps(self.tokenizer)
-
-
-class Bench:
-    """The texts and vocabularies of all sections, and the number of turns."""
-
-    def __init__(
-        self, folder: Path | None, sample_size: int | None, repeats: int, environments: Path
-    ) -> None:
-        self.data = folder
-        self.environments = environments
-        self.texts = texts_of(folder)
-        self.sample_size = sample_size
-        self.samples = {
-            name: text if sample_size is None else first_bytes(text, sample_size)
-            for name, text in self.texts.items()
-        }
-        paths = {name: Path(folder or "", file) for name, (_, file) in PUBLIC.items()}
-        self.public = {name: path for name, path in paths.items() if folder and path.is_file()}
-        self.repeats = repeats
-        self.vocab_size = 32_000 if size_of(self.texts["english"]) >= 8 * MB else 8_000
-        self._subjects: dict[str, Subject] = {}
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The vocabulary learnt from english."""
-        say(f"learning {self.vocab_size:,} bytes and merges from english")
-        return Tokenizer.train(self.texts["english"], self.vocab_size)
-
-    def subject(self, name: str = "cl100k") -> Subject:
-        """Return a public vocabulary, or the learnt one if the folder lacks it."""
-        if name not in self.public:
-            return Subject("learnt", self.tokenizer, None)
-        if name not in self._subjects:
-            say(f"loading {name}")
-            self._subjects[name] = Subject(name, Tokenizer.load(self.public[name]), self.data)
-        return self._subjects[name]
-
-    def measure(self, clock: Clock) -> float:
-        """Return the median of the turns."""
-        return statistics.median(clock() for _ in range(self.repeats))
-
-
-def texts_of(folder: Path | None) -> dict[str, str]:
-    """Return each text by its name, in the order of the tables."""
-    if folder is None:
-        library = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-        return {
-            "english": "\n".join(pydoc_data.topics.topics.values()),
-            "code": "".join(path.read_bytes().decode("utf-8") for path in library),
-        }
-    found = {path.stem for path in folder.glob("*.txt")} - NOT_TEXTS
-    order = [name for name in MAIN_TEXTS if name in found] + sorted(found - set(MAIN_TEXTS))
-    return {name: (folder / f"{name}.txt").read_bytes().decode("utf-8") for name in order}
-
-
-def size_of(text: str) -> int:
-    """Return the number of bytes in UTF-8."""
-    return len(text.encode("utf-8"))
-
-
-def first_bytes(text: str, size: int) -> str:
-    """Return the beginning of `text`, at most `size` bytes of whole characters."""
-    return text[:size].encode("utf-8")[:size].decode("utf-8", "ignore")
-
-
-def cycled(ids: Iterable[int], count: int) -> list[int]:
-    """Return `count` ids, which repeat the given ids."""
-    return list(itertools.islice(itertools.cycle(ids), count))
-
-
-# Clocks
-
-
-def timed(work: Callable[..., object], *arguments: object) -> Clock:
-    """Return a clock of `work(*arguments)`."""
-
-    def clock() -> float:
-        with without_collector():
-            start = now()
-            result = work(*arguments)
-            stop = now()
-        del result
-        return stop - start
-
-    return clock
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Switch the garbage collector off, as timeit does."""
+def seconds_of(work: Callable[[], object], clock: Callable[[], float] = now) -> float:
+    """Return the seconds of some work, without the garbage collector, as timeit does."""
     gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+    start = clock()
+    result = work()
+    seconds = clock() - start
+    gc.enable()
+    del result
+    return seconds
 
 
-def many_times(count: int, work: Callable[..., object], *arguments: object) -> Clock:
-    """Return a clock of `count` calls in a row, which gives the seconds of one call."""
+def memory(name: str = "VmRSS") -> int:
+    """Return the memory of this process in bytes; 0 if the system does not report it."""
+    # On Linux, the peak of getrusage would include the parent's memory before the start.
+    status = Path("/proc/self/status")
+    text = status.read_text(encoding="utf-8") if status.exists() else ""
+    found = re.search(rf"{name}:\s*(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
 
-    def repeat() -> None:
-        for _ in itertools.repeat(None, count):
-            work(*arguments)
 
-    clock = timed(repeat)
-    return lambda: clock() / count
+def plain(result: Any) -> Any:
+    """Return text as text, and ids as a list, without the limits of texts in a batch."""
+    if isinstance(result, tuple):  # an array of a batch, and offsets
+        result = result[0]
+    if isinstance(result, Mapping):  # of transformers
+        result = result["input_ids"]
+    if isinstance(result, bytes):
+        return result.decode("utf-8")
+    if hasattr(result, "to_list"):  # of awkward
+        result = result.to_list()
+    if not isinstance(result, (str, list)):
+        buffer = memoryview(result)
+        result = (buffer.cast("I") if buffer.itemsize == 1 else buffer).tolist()
+    if isinstance(result, list) and result and not isinstance(result[0], (int, str)):
+        return [*chain(*map(plain, result))]
+    return result
+
+
+# Commands
+
+# A small parent starts the command, because a new process begins with its parent's peak memory.
+_LAUNCHER = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+unit = 1 if sys.platform == "darwin" else 1024
+print(json.dumps([usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit]))
+sys.exit(status != 0)
+"""
+
+
+class Usage(NamedTuple):
+    """The CPU seconds of a process and those that it waited for, and the largest one's bytes."""
+
+    cpu: float
+    peak: int
+
+
+def run(*command: str | Path) -> Usage:
+    """Run a command on the processors of this process. Raises RuntimeError if it fails."""
+    launcher = [sys.executable, "-S", "-E", "-c", _LAUNCHER, *map(str, command)]
+    result = subprocess.run(launcher, capture_output=True, encoding="utf-8", errors="replace")
+    if result.returncode:
+        raise RuntimeError((result.stderr.strip() or "no message").split("\n")[-1])
+    return Usage(*json.loads(result.stdout))
+
+
+def bpetite(*arguments: str | Path) -> Usage:
+    script = "import sys; from _bpetite_command import main; sys.exit(main())"
+    return run(sys.executable, "-c", script, *arguments)
 
 
 # Processes
 
+TWO_CPUS = "two processors"  # all other processes have one, so that threads gain nothing
+ALL_CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
-def use_one_cpu() -> None:
-    """Restrict this process and its children to one processor, if the system can.
+# The environment variables of all processes, and of some.
+OF_ALL = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+VARIABLES = {
+    **{name: {"BPETITE_SIMD": name} for name in INSTRUCTION_SETS},
+    PYTHON: {"BPETITE_ENGINE": "python"},
+    TWO_CPUS: {"RAYON_NUM_THREADS": "2"},
+}
 
-    A library then gains nothing from a second thread.
-    """
-    os.environ["RAYON_NUM_THREADS"] = "1"
-    if ALL_CPUS:
-        os.sched_setaffinity(0, ALL_CPUS[-1:])
+
+def new_process(name: str) -> ProcessPoolExecutor:
+    """Return a process with the variables and processors of its name."""
+    cpus = ALL_CPUS[-2:] if name == TWO_CPUS else ALL_CPUS[-1:]
+    process = ProcessPoolExecutor(1, get_context("spawn"), begin, (cpus, data.settings()))
+    with mock.patch.dict(os.environ, {**OF_ALL, **VARIABLES.get(name, {})}):
+        process.submit(abs, 0).result()  # starts it with the changed environment
+    return process
 
 
-def use_cpus(cpus: tuple[int, ...]) -> None:
-    """Allow this process these processors."""
+def begin(cpus: Iterable[int], settings: data.Settings) -> None:
+    """Restrict a new process to some processors, if the system can."""
     if cpus:
         os.sched_setaffinity(0, cpus)
+    data.use(settings)
 
 
-@contextmanager
-def new_process(
-    environment: Mapping[str, str] | None = None, *, one_cpu: bool = True
-) -> Iterator[ProcessPoolExecutor]:
-    """Yield a new process to `submit` work to, with these environment variables changed."""
-    cpus = ALL_CPUS[-1:] if one_cpu else ALL_CPUS
-    threads = 1 if one_cpu else len(ALL_CPUS) or os.cpu_count()
-    variables = {"RAYON_NUM_THREADS": f"{threads}", **(environment or {})}
-    executor = ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=use_cpus, initargs=(cpus,)
-    )
-    with mock.patch.dict(os.environ, variables):
-        executor.submit(abs, 0).result()  # starts it with the changed environment
-    with executor:
-        yield executor
+@cache
+def instruction_sets() -> list[str]:
+    """Return the instruction sets that the native engine can use here; none without it."""
+    found = []
+    for name in INSTRUCTION_SETS:
+        with new_process(name) as process:
+            found.append(process.submit(instruction_set).result())
+    return [name for name in INSTRUCTION_SETS if name in found]
 
 
-def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes, or None if the system does not report it."""
-    # On Linux, getrusage includes the memory of the parent process before the start.
-    peak = memory("VmHWM")
-    if peak is not None or sys.platform == "win32":
-        return peak
-    import resource
+class Runner(ExitStack):
+    """Measures cases. Each column works in a process of its own, which goes on to the next case."""
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    def __init__(self, repeats: int) -> None:
+        super().__init__()
+        self._repeats = repeats
+        self._process = cache(lambda name: self.enter_context(new_process(name)))
+
+    def result(self, case: Case) -> Result:
+        """Let all columns of a case take turns."""
+        result = Result(case)
+        for turn in range(1 if case.is_fresh else 0, self._repeats + 1):
+            for column, name in case.columns.items():
+                if column in result.words:
+                    continue
+                with ExitStack() as stack:
+                    new = case.is_fresh and stack.enter_context(new_process(name))
+                    process = new or self._process(name)
+                    found = process.submit(attempt, case.work, column, turn).result()
+                if isinstance(found, str):
+                    if found and name in OURS:
+                        raise RuntimeError(f"{case.name}, {column}: {found}")
+                    result.words[column] = found.partition("\n")[0].replace("|", r"\|")
+                elif turn:
+                    result.figures.setdefault(column, []).append(found[0])
+                    result.in_brackets |= {column} if found[1] else set()
+        return result
 
 
-def memory(name: str = "VmRSS") -> int | None:
-    """Return the memory of this process in bytes, or None if the system does not report it."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return None
-    found = re.search(rf"{name}:\s*(\d+) kB", status.read_text(encoding="utf-8"))
-    return int(found[1]) * 1024 if found else None
+def attempt(work: Work, column: str, turn: int) -> tuple[Sequence[float], bool] | str:
+    """Return the figures, and whether they are in brackets; or the words for a cell without any."""
+    try:
+        calls, per, right, clock, in_brackets = work(column, turn)
+        if not turn and right is not None:
+            first = next(call for call in calls if callable(call))
+            return ([], False) if plain(first()) == plain(right()) else "other ids"
+        figures: list[float] = []
+        for call in calls:
+            if isinstance(call, tuple):
+                call[0]()
+            elif callable(call):
+                figures.append(seconds_of(call, clock) / per)
+            else:
+                figures.append(nan if call is None else call)
+        return figures, in_brackets
+    except MissingError:
+        return ""
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # because a panic in Rust is not an Exception
+        return f"fails: {type(error).__name__} {str(error)[:200]}"

@@ -3,193 +3,118 @@
 from __future__ import annotations
 
 import os
-import statistics
-import tempfile
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import bpetite
-from benchmarks.measure import (
-    Bench,
-    new_process,
-    now,
-    peak_memory,
-)
-from benchmarks.peers import TRAINERS, is_installed, module
-from benchmarks.table import (
-    MB,
-    Check,
-    Row,
-    Target,
-    times_faster,
-)
+from benchmarks import data
+from benchmarks.cases import FASTEST, NATIVE, PYTHON, Case, Job, Target
+from benchmarks.measure import memory, seconds_of
+from benchmarks.peers import columns, module
 from bpetite import PATTERNS
 
 VOCAB_SIZE = 32_768
 
-TOKENIZERS_TARGETS = {
-    "native": Target(low=25, unit=" × tokenizers"),
-    "python": Target(low=1, unit=" × tokenizers"),
-}
-FASTEST_TARGET = Target(low=3, unit=" × the fastest other")
-MEMORY_TARGET = Target(high=1.5, unit=" × rustbpe's memory")
+TARGETS = [
+    Target(25, than="tokenizers"),
+    Target(3, than=FASTEST),
+    Target(high=1.5, than="rustbpe", state=1),
+    Target(1, than="tokenizers", column=PYTHON),
+]
 
 
-@dataclass(frozen=True)
-class Training:
-    """The seconds, the memory in bytes, and the tokens of one training."""
-
-    seconds: float
-    tokens: frozenset[bytes]
-    peak: int | None
-
-
-HEADER = ("text, trainer", "seconds", "× bpetite's", "peak memory", "same tokens")
+def train_cases() -> Iterator[Case]:
+    """Yield whole trainings on one thread, by time, memory and the tokens that bpetite has too."""
+    for name in [name for name in ("english", "multilingual") if name in data.texts()]:
+        what = f"{name}, {data.megabytes(data.text(name)):.3g} MB"
+        work, trainers = partial(train, file_of(name)), columns(NATIVE, PYTHON, *TRAINERS)
+        yield Case(what, work, trainers, ["s", "MB", "%"], TARGETS, is_fresh=True)
 
 
-def train_rows(bench: Bench) -> Iterator[Row]:
-    """Compare whole trainings on one thread, in turns, each in a process that does nothing else."""
-    names = [name for name in ("english", "multilingual") if name in bench.texts]
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            path = Path(folder, f"{name}.txt")
-            path.write_bytes(bench.texts[name].encode("utf-8"))
-            megabytes = f"{path.stat().st_size / MB:.3g} MB"
-            yield from contest_rows(bench, f"{name}, {megabytes}", path)
+def file_of(name: str) -> str:
+    """Return the path of a file with a text, which is written if it is missing."""
+    path = data.settings().scratch / f"{name}.txt"
+    if not path.exists():
+        path.write_bytes(data.text(name).encode("utf-8"))
+    return str(path)
 
 
-def contest_rows(bench: Bench, what: str, path: Path) -> Iterator[Row]:
-    """Compare all trainers on one file."""
-    trainers = ["bpetite", *filter(is_installed, TRAINERS)]
-    trainings: dict[str, list[Training]] = {name: [] for name in trainers}
-    for _ in range(bench.repeats):
-        for name in trainers:
-            trainings[name].append(train_in_new_process(name, path, VOCAB_SIZE))
-    seconds = {name: [each.seconds for each in turns] for name, turns in trainings.items()}
-    peaks = {name: max(each.peak or 0 for each in turns) for name, turns in trainings.items()}
-    times = {name: times_faster(seconds["bpetite"], turns) for name, turns in seconds.items()}
-    ours = trainings["bpetite"][0].tokens
-    for name, turns in trainings.items():
-        is_ours = name == "bpetite"
-        same = len(ours & turns[0].tokens) / len(ours)
-        cells = (
-            f"{what}, {name}",
-            f"{statistics.median(seconds[name]):.3g} s",
-            "" if is_ours else f"{times[name]:.1f}",
-            f"{peaks[name] / MB:,.0f} MB" if peaks[name] else "unknown on this system",
-            "" if is_ours else f"{same:.2%}",
-        )
-        yield Row(cells, training_checks(what, times, peaks) if is_ours else ())
-
-
-def training_checks(what: str, times: dict[str, float], peaks: dict[str, int]) -> list[Check]:
-    """Return the checks that compare bpetite's training with other trainers."""
-    checks = []
-    if "tokenizers" in times:
-        checks.append(TOKENIZERS_TARGETS[bpetite.engine].check(what, times["tokenizers"]))
-    if bpetite.engine == "python":
-        return checks
-    others = times.keys() - {"bpetite", "tokenizers"}
-    if others:
-        checks.append(FASTEST_TARGET.check(what, min(times[name] for name in others)))
-    if peaks.get("rustbpe"):
-        checks.append(MEMORY_TARGET.check(what, peaks["bpetite"] / peaks["rustbpe"]))
-    return checks
-
-
-def train_in_new_process(trainer: str, path: Path, vocab_size: int) -> Training:
-    """Learn a vocabulary from a file on one thread, in a process that does nothing else."""
-    with new_process() as executor:
-        return executor.submit(train_with, trainer, path, vocab_size).result()
-
-
-def train_with(trainer: str, path: Path, vocab_size: int) -> Training:
-    """Learn a vocabulary from a file; importing the library is not timed."""
+def train(path: str, column: str, _turn: int) -> Job:
     os.dup2(2, 1)  # some libraries print, and standard output is for tables
-    library, learn = module(trainer), LEARNERS[trainer]
-    start = now()
-    tokens = learn(library, path, vocab_size)
-    seconds = now() - start
-    return Training(seconds, frozenset(tokens()), peak_memory())
+    trainer = NATIVE if column == PYTHON else column
+    learn, learnt = partial(LEARNERS[trainer], module(trainer), Path(path)), list[Tokens]()
+    figures = [seconds_of(lambda: learnt.append(learn())), memory("VmHWM")]
+    if trainer != NATIVE:
+        ours = {*learn_bpetite(module(NATIVE), Path(path))()}
+        figures.append(len(ours & {*learnt[0]()}) / len(ours))
+    return Job(figures)
 
 
 Tokens = Callable[[], Iterable[bytes]]
 """Returns the learnt tokens. It is called after the training, which does not include its time."""
 
 
-def learn_bpetite(bpetite: Any, path: Path, vocab_size: int) -> Tokens:
-    tokenizer = bpetite.Tokenizer.train([path], vocab_size, special_tokens=(), threads=1)
+def learn_bpetite(bpetite: Any, path: Path) -> Tokens:
+    tokenizer = bpetite.Tokenizer.train([path], VOCAB_SIZE, special_tokens=(), threads=1)
     return lambda: map(tokenizer.token_bytes, tokenizer.ids)
 
 
-def learn_tokenizers(tokenizers: Any, path: Path, vocab_size: int) -> Tokens:
+def learn_tokenizers(tokenizers: Any, path: Path) -> Tokens:
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     byte_level = tokenizers.pre_tokenizers.ByteLevel
     tokenizer.pre_tokenizer = byte_level(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size, initial_alphabet=byte_level.alphabet(), show_progress=False
+        vocab_size=VOCAB_SIZE, initial_alphabet=byte_level.alphabet(), show_progress=False
     )
     tokenizer.train_from_iterator(chunks_of(path), trainer)
     return lambda: map(unspelled, tokenizer.get_vocab())
 
 
-def learn_rustbpe(rustbpe: Any, path: Path, vocab_size: int) -> Tokens:
+def learn_rustbpe(rustbpe: Any, path: Path) -> Tokens:
     tokenizer = rustbpe.Tokenizer()
-    tokenizer.train_from_iterator(chunks_of(path), vocab_size, pattern=PATTERNS["gpt2"])
+    tokenizer.train_from_iterator(chunks_of(path), VOCAB_SIZE, pattern=PATTERNS["gpt2"])
     return lambda: (bytes(token) for token, _ in tokenizer.get_mergeable_ranks())
 
 
-def learn_gigatoken(gigatoken: Any, path: Path, vocab_size: int) -> Tokens:
-    vocabulary, _ = gigatoken.train_bpe(path, vocab_size, [], tie_breaking="raw_token_ids")
+def learn_gigatoken(gigatoken: Any, path: Path) -> Tokens:
+    vocabulary, _ = gigatoken.train_bpe(path, VOCAB_SIZE, [], tie_breaking="raw_token_ids")
     return lambda: vocabulary.values()
 
 
-def learn_ffbpe(ffbpe: Any, path: Path, vocab_size: int) -> Tokens:
-    model = ffbpe.train_bpe(chunks_of(path), vocab_size=vocab_size)
+def learn_ffbpe(ffbpe: Any, path: Path) -> Tokens:
+    model = ffbpe.train_bpe(chunks_of(path), vocab_size=VOCAB_SIZE)
     return lambda: model.vocab
 
 
-def learn_gigabpe(gigabpe: Any, path: Path, vocab_size: int) -> Tokens:
+def learn_gigabpe(gigabpe: Any, path: Path) -> Tokens:
     """Train gigabpe, whose vocabulary begins only with the bytes that the text has."""
-    vocabulary, _ = gigabpe.train_bpe(
-        [str(path)], vocab_size, special_tokens=[], pretokenizer="bytelevel", threads=1
-    )
+    options = {"special_tokens": [], "pretokenizer": "bytelevel", "threads": 1}
+    vocabulary, _ = gigabpe.train_bpe([str(path)], VOCAB_SIZE, **options)
     return lambda: map(unspelled, vocabulary)
 
 
-LEARNERS = {
-    "bpetite": learn_bpetite,
-    "tokenizers": learn_tokenizers,
-    "rustbpe": learn_rustbpe,
-    "gigatoken": learn_gigatoken,
-    "ffbpe": learn_ffbpe,
-    "gigabpe": learn_gigabpe,
+TRAINERS: dict[str, Callable[[Any, Path], Tokens]] = {
+    **{"tokenizers": learn_tokenizers, "rustbpe": learn_rustbpe, "gigatoken": learn_gigatoken},
+    **{"ffbpe": learn_ffbpe, "gigabpe": learn_gigabpe},
 }
+LEARNERS = {NATIVE: learn_bpetite, **TRAINERS}
 
 
-def chunks_of(path: Path, size: int = 100_000) -> Iterator[str]:
+def chunks_of(path: Path) -> Iterator[str]:
     """Yield a file's text in chunks, split where no piece of GPT-2's pattern spans the split.
 
     Such an offset is before a newline that follows a character other than white space.
     """
     text = path.read_bytes().decode("utf-8")
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start + size)
-        while end > 0 and text[end - 1].isspace():
-            end = text.find("\n", end + 1)
-        if end < 0:
-            end = len(text)
-        yield text[start:end]
-        start = end
+    chunks = re.finditer(r".{1,100000}.*?(?:\S(?=\n)|\Z)", text, re.DOTALL)
+    return (chunk[0] for chunk in chunks)
 
 
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-OTHERS = [byte for byte in range(256) if byte not in PRINTABLE]
-BYTE_OF = {chr(byte): byte for byte in PRINTABLE}
-BYTE_OF |= {chr(character): byte for character, byte in enumerate(OTHERS, 256)}
+BYTES = [*PRINTABLE, *(byte for byte in range(256) if byte not in PRINTABLE)]
+BYTE_OF = dict(zip(map(chr, [*PRINTABLE, *range(256, 324)]), BYTES, strict=True))
 
 
 def unspelled(token: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Cases that pytest, `cargo test` and `scripts/bench` read from `tests/data/conformance.json`.
+"""Cases that pytest and `cargo test` read from `tests/data/conformance.json`.
 
 `scripts/tools/make_conformance.py` writes their results, from `reference.py`.
 """

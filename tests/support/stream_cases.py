@@ -1,6 +1,6 @@
 """Cases of streams: tokens, and the text of each step. Also vocabularies with these tokens.
 
-Tests compare our streams with them, `scripts/bench` the streams of other libraries.
+Tests compare our streams with them.
 """
 
 from __future__ import annotations
