@@ -15,7 +15,6 @@ from typing import Any
 from tools.public import saved_encoding
 
 from bpetite import PATTERNS, Tokenizer
-from fuzzing.json_lines import any_json_lines
 from fuzzing.worker import Corpus, File
 
 PUBLIC = {
@@ -233,16 +232,6 @@ def any_corpus(rng: random.Random, subject: Subject, real: Sequence[str]) -> Cor
         documents += ["".join(rng.choices(alphabet, k=rng.randint(0, 200))) for _ in range(4)]
     pattern = rng.choice([*PATTERNS, *PATTERNS, r"\p{L}+|\s+", r"(?s).{1,7}"])
     return Corpus(documents, rng.choice([256, 257, 260, 280, 330, 600]), pattern)
-
-
-def any_lines(rng: random.Random, subject: Subject, real: Sequence[str]) -> bytes:
-    """Return JSON Lines of any shape, or of texts, possibly corrupted."""
-    if rng.random() < 0.7:
-        return any_json_lines(rng)
-    rows = [{"id": n, "text": any_text(rng, subject, real)} for n in range(rng.randint(1, 4))]
-    lines = [json.dumps(row, ensure_ascii=rng.random() < 0.5) for row in rows]
-    data = "\n".join(lines).encode("utf-8", "surrogatepass")
-    return data if rng.random() < 0.5 else corrupted(rng, data, FRAGMENTS)
 
 
 NUMBERS = "0 1 -1 255 256 257 258 65536 2147483648 4294967295 4294967296 18446744073709551616 1.5 "

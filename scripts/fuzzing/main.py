@@ -1,7 +1,7 @@
 """Give random input to both engines and to tiktoken, until time is up or results differ.
 
 `scripts/fuzz` runs this. Each engine and each instruction set works in a process of its own, where
-it encodes texts and bytes, decodes ids, learns merges, scans JSON Lines and loads corrupted files.
+it encodes texts and bytes, decodes ids, learns merges and loads corrupted files.
 All must have equal results, or equal errors of documented types. A process that ends or hangs
 counts as a difference too.
 
@@ -38,7 +38,6 @@ from fuzzing.inputs import (
     any_corpus,
     any_file,
     any_ids,
-    any_lines,
     any_text,
     files_to_corrupt,
     subjects,
@@ -48,7 +47,7 @@ from fuzzing.worker import Corpus, Error, File, Result, work
 DOCUMENTED = {"KeyError", "ValueError", "UnicodeDecodeError", "UnicodeEncodeError"}
 """Errors that input may cause."""
 
-WEIGHTS = {"text": 12, "bytes": 1, "ids": 2, "corpus": 3, "lines": 3, "file": 4}
+WEIGHTS = {"text": 12, "bytes": 1, "ids": 2, "corpus": 3, "file": 4}
 """Kinds of input, and how often each is chosen."""
 
 ANSWER_MAX_SECONDS = 120
@@ -186,7 +185,6 @@ class Fuzzer:
             "bytes": (100, lambda: any_bytes(rng, subject, self._real)),
             "ids": (80, lambda: any_ids(rng, subject)),
             "corpus": (4, lambda: any_corpus(rng, subject, self._real)),
-            "lines": (150, lambda: any_lines(rng, subject, self._real)),
             "file": (40, lambda: any_file(rng, self._files)),
         }
         count, make = makers[kind]
@@ -233,10 +231,6 @@ class Fuzzer:
                 return difference(worker.name, result, self.workers[0].name, expected)
         if kind == "text":
             return error_in_text(subject, str(one), expected)
-        if kind == "lines":
-            for way, found in expected.items():
-                if found != expected["whole"]:
-                    return difference(way, found, "whole", expected["whole"])
         return None
 
     def _report(
@@ -347,7 +341,7 @@ def summary(counts: Mapping[str, int]) -> Iterable[str]:
         f"{counts['tiktoken']:,} of them also with tiktoken"
     )
     yield f"{counts['bytes']:,} inputs of bytes, {counts['ids']:,} lists of ids"
-    yield f"{counts['corpus']:,} corpora, {counts['lines']:,} files of JSON Lines"
+    yield f"{counts['corpus']:,} corpora"
     yield f"{counts['file']:,} corrupted files, {counts['file, refused']:,} of them refused"
     answers = sum(count for name, count in counts.items() if name.endswith("answers"))
     yield f"{answers:,} answers in all"

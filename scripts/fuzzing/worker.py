@@ -24,7 +24,6 @@ from tools.engines import instruction_set
 
 import bpetite
 from bpetite import CorpusWarning, EncodeStream, Tokenizer, Trusted
-from bpetite.corpora._inputs.field_scanner import make_field_scanner  # not public
 
 Text = str | bytes | bytearray | memoryview
 
@@ -78,7 +77,7 @@ def work() -> None:
 def results_for(
     kind: str, tokenizer: Tokenizer, inputs: Sequence[Any], folder: Path
 ) -> list[Result]:
-    """Return the result for each input of a kind: text, bytes, ids, corpus, lines or file."""
+    """Return the result for each input of a kind: text, bytes, ids, corpus or file."""
     match kind:
         case "text":
             together = in_batch(tokenizer, inputs)
@@ -89,8 +88,6 @@ def results_for(
             return [decoded(tokenizer, ids) for ids in inputs]
         case "corpus":
             return [trained(folder, corpus) for corpus in inputs]
-        case "lines":
-            return [scanned_in_all_ways(data) for data in inputs]
         case _:
             return [loaded(folder, file) for file in inputs]
 
@@ -225,27 +222,6 @@ def trained(folder: Path, corpus: Corpus) -> Result:
     for path in paths:
         path.unlink(missing_ok=True)
     return results
-
-
-def scanned_in_all_ways(data: bytes) -> Result:
-    """Return the texts and the refused lines of JSON Lines, from blocks of several lengths."""
-    sizes = {"whole": len(data) + 1, "in blocks": 1 + len(data) % 97, "in short blocks": 7}
-    return {name: result_of(partial(scanned, data, size)) for name, size in sizes.items()}
-
-
-def scanned(data: bytes, size: int) -> Result:
-    """Return the lines that have a text, their texts, and the refused lines."""
-    scanner = make_field_scanner("text")
-    lines: list[int] = []
-    texts: list[bytes] = []
-    all_refused: list[tuple[str, int, int]] = []
-    for start in range(0, len(data) + 1, size):
-        block = data[start : start + size]
-        text, offsets, rows, refused = scanner.feed(block, start + size > len(data))
-        lines += rows
-        texts += [bytes(text[begin:end]) for begin, end in pairwise(offsets)]
-        all_refused += [(reason, line, byte) for line, byte, reason in refused]
-    return [lines, texts, all_refused]
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ CALLS = {
     "train": "Tokenizer.train(numbers, 400)",
     "train from counts": "Tokenizer.train(many, 300)",
     "train with a base": "Tokenizer.train(many, 2050, base=large)",
+    "texts of JSON Lines": "[*Corpus('long.jsonl').batches()]",
     "load of a vocabulary": "Tokenizer.load('merges.json').encode(text)",
     "load of tiktoken's ranks": (
         "Tokenizer.load('ranks.tiktoken', pattern='gpt2', special_tokens={}).encode(text)"
@@ -63,6 +64,7 @@ CALLS = {
 PROGRAM = """
 import array, os, regex, resource
 from bpetite import PieceCounts, Tokenizer, Trusted
+from bpetite.corpora import Corpus
 
 tokenizer = Tokenizer.load("small.json")
 large = Tokenizer.load("merges.json")
@@ -131,6 +133,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     large.save(folder / "merges.json")
     large.save(folder / "ranks.tiktoken", format="tiktoken")
     PieceCounts.from_corpus(" ".join(map(str, range(1 << 18)))).save(folder / "many.counts")
+    (folder / "long.jsonl").write_bytes(b'{"text": "' + rb"\n" * (1 << 22) + b'"}')
     with contextlib.chdir(folder):
         return output_of(f"CALLS = {CALLS!r}\n{PROGRAM}", timeout=600).splitlines()
 

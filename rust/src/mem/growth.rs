@@ -63,11 +63,16 @@ pub fn has_room(bytes: usize) -> bool {
     is_granted
 }
 
-/// Returns a box of an object whose few lists are made without `with_room`.
-pub fn boxed<T: Default>() -> Box<T> {
-    if !has_room(2 * size_of::<T>() + (1 << 16)) {
+/// Unwinds unless the system would grant memory now, for code that cannot ask for it.
+pub fn require_room(bytes: usize) {
+    if !has_room(bytes) {
         out_of_memory();
     }
+}
+
+/// Returns a box of an object whose few lists are made without `with_room`.
+pub fn boxed<T: Default>() -> Box<T> {
+    require_room(2 * size_of::<T>() + (1 << 16));
     Box::default()
 }
 

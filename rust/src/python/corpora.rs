@@ -2,23 +2,21 @@
 
 use std::ffi::CStr;
 
-use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use super::array::{Item, memoryview, memoryview_with_surplus};
 use super::ids::Ids;
-use super::interrupt::{Exclusive, GIL_RELEASE_MIN_SIZE};
-use super::text::{Text, of_buffer};
-use crate::corpora;
+use super::interrupt::{GIL_RELEASE_MIN_SIZE, run};
+use super::text::Text;
+use crate::corpora::{self, texts_of_lines as texts_of};
 use crate::interrupt::Interrupt;
 use crate::mem::pool::BufferPool;
-use crate::simd::Isa;
 
 /// Adds the names of this module to the Python module.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<FieldScanner>()?;
+    module.add_function(wrap_pyfunction!(texts_of_lines, module)?)?;
     module.add_function(wrap_pyfunction!(are_utf8, module)?)
 }
 
@@ -31,64 +29,38 @@ impl Item for u8 {
 }
 
 type View<'py> = Bound<'py, PyMemoryView>;
-type Refused = Vec<(u64, u64, &'static str)>;
+
+/// A line without a text: its row, its bounds, and whether it is JSON that lacks the field.
+type Line = (u64, usize, usize, bool);
 
 /// Texts move to a shorter buffer if theirs is more than this many times as long as they are.
 const MAX_SURPLUS_FACTOR: usize = 2;
 
-/// Takes one text field from JSON Lines. One thread uses it at a time, until an interrupt ends it.
-#[pyclass(frozen, module = "bpetite._engine._native")]
-pub struct FieldScanner(Exclusive<corpora::FieldScanner>);
-
-const SPENT: &str = "the scanner was interrupted and cannot continue; make a new one";
-
-#[pymethods]
-impl FieldScanner {
-    #[new]
-    fn new(field: &str) -> FieldScanner {
-        FieldScanner(Exclusive::new(corpora::FieldScanner::new(field, Isa::get()), SPENT))
-    }
-
-    /// Returns the data, offsets and rows of the texts of a block, and the refused lines.
-    fn feed<'py>(
-        &self,
-        py: Python<'py>,
-        block: &Bound<'py, PyAny>,
-        is_last: bool,
-    ) -> PyResult<(View<'py>, View<'py>, View<'py>, Refused)> {
-        let buffer = contiguous_bytes(block)?;
-        let bytes = of_buffer(&buffer);
-        let is_long = |scanner: &corpora::FieldScanner| {
-            scanner.pending_bytes() + bytes.len() >= GIL_RELEASE_MIN_SIZE && buffer.readonly()
-        };
-        let feed = |scanner: &mut corpora::FieldScanner, interrupt: &mut Interrupt<'_>| {
-            scanner.feed(bytes, is_last, interrupt)
-        };
-        let texts = self.0.work(py, is_long, feed)?.map_err(|_| PyRuntimeError::new_err(SPENT))?;
-        let refused = texts.refused.iter().map(|line| (line.line, line.byte, line.reason));
-        // Readers soon drop the texts, so only a short copy is worth its time.
-        let is_short = texts.data.len() < texts.data.capacity() / MAX_SURPLUS_FACTOR;
-        let view = if is_short { memoryview } else { memoryview_with_surplus };
-        Ok((
-            view(py, texts.data)?,
-            memoryview(py, texts.offsets)?,
-            memoryview(py, texts.rows)?,
-            refused.collect(),
-        ))
-    }
-}
-
-/// Returns contiguous bytes; raises the error of the Python engine for other objects.
-fn contiguous_bytes(block: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
-    if let Ok(buffer) = PyUntypedBuffer::get(block)
-        && buffer.item_size() == 1
-        && buffer.dimensions() == 1
-        && buffer.is_c_contiguous()
-    {
-        return Ok(buffer);
-    }
-    let kind = block.get_type().name()?;
-    Err(PyTypeError::new_err(format!("block must be contiguous bytes, got {kind}")))
+/// Returns the data, offsets and rows of the texts in some whole lines, the other lines, and the
+/// row after the last line.
+#[pyfunction]
+fn texts_of_lines<'py>(
+    py: Python<'py>,
+    lines: &Bound<'py, PyAny>,
+    field: &str,
+    row: u64,
+) -> PyResult<(View<'py>, View<'py>, View<'py>, Vec<Line>, u64)> {
+    let lines = Text::of_bytes(lines).ok_or_else(|| PyTypeError::new_err("lines must be bytes"))?;
+    let bytes = lines.bytes()?;
+    let is_long = bytes.len() >= GIL_RELEASE_MIN_SIZE && !lines.may_change();
+    let read = |interrupt: &mut Interrupt<'_>| texts_of(bytes, field, row, interrupt);
+    let texts = run(py, is_long, read)?.unwrap_or_default();
+    // Readers soon drop the texts, so only a short copy is worth its time.
+    let is_short = texts.data.len() < texts.data.capacity() / MAX_SURPLUS_FACTOR;
+    let view = if is_short { memoryview } else { memoryview_with_surplus };
+    let others = texts.others.iter();
+    Ok((
+        view(py, texts.data)?,
+        memoryview(py, texts.offsets)?,
+        memoryview(py, texts.rows)?,
+        others.map(|line| (line.row, line.start, line.end, line.has_no_field)).collect(),
+        texts.next_row,
+    ))
 }
 
 /// Returns whether each document of `data` is UTF-8.

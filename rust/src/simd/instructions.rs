@@ -1,6 +1,5 @@
 //! What every instruction set provides, and the masks that are computed from it.
 
-use super::escapes::short_escape;
 use super::packed::Packed;
 use super::words::{Found, WordTable, slot_of_word, words_at};
 
@@ -38,9 +37,6 @@ pub struct Leads {
 pub trait Instructions: Copy {
     /// Whether masks are faster than a look at each character.
     const FINDS_WINDOWS: bool = true;
-
-    /// Whether `unescape` is faster than one escape at a time.
-    const UNESCAPES_BLOCKS: bool = false;
 
     type Bytes: Copy;
 
@@ -138,24 +134,6 @@ pub trait Instructions: Copy {
             count += number.inner_count() & 3;
         }
         count
-    }
-
-    /// Replaces each letter of a short escape by its character, and moves `kept` bytes to the
-    /// front.
-    ///
-    /// The letters are the bytes of `escaped`. Returns the block, with any bytes after the kept
-    /// ones, and the bits of `escaped` whose bytes are other letters.
-    #[inline(always)]
-    fn unescape(self, block: &Block, escaped: u64, kept: u64) -> (Block, u64) {
-        let (mut moved, mut length, mut wrong) = ([0; 64], 0, 0);
-        for (i, &byte) in block.iter().enumerate() {
-            let is_escaped = escaped >> i & 1 == 1;
-            let byte = if is_escaped { short_escape(byte) } else { byte };
-            wrong |= u64::from(is_escaped && byte == 0) << i;
-            moved[length & 63] = byte;
-            length += (kept >> i & 1) as usize;
-        }
-        (moved, wrong)
     }
 
     /// Writes `base + i` for each set bit `i`, in order, and anything after the last.

@@ -25,7 +25,6 @@ macro_rules! with_features {
 mod arm;
 #[cfg(target_arch = "x86_64")]
 mod classes;
-mod escapes;
 mod instructions;
 mod packed;
 mod scalar;
@@ -35,7 +34,6 @@ mod x86;
 
 use std::sync::OnceLock;
 
-pub use escapes::short_escape;
 pub use instructions::{Block, Instructions, Leads, Masks, Work};
 #[cfg(test)]
 pub use packed::ID_BITS;
@@ -235,25 +233,6 @@ mod tests {
                 let count = Scalar.unpack(&packed, expected);
                 assert_eq!(isa.unpack(&packed, ids), count);
                 assert_eq!(ids[..count], expected[..count]);
-            }
-        }
-
-        fn escapes_are_replaced_as_the_reference_replaces_them(isa) {
-            let mut random = 1_u64;
-            for start in (0..=255_u8).step_by(4) {
-                let block = std::array::from_fn(|i| start.wrapping_add(i as u8));
-                for _ in 0..20 {
-                    random = random.wrapping_mul(GOLDEN_RATIO) ^ random >> 29;
-                    for [escaped, kept] in [[random, u64::MAX], [u64::MAX, random], [0, 0]] {
-                        let (_, wrong) = Scalar.unescape(&block, escaped, kept);
-                        assert_eq!(isa.unescape(&block, escaped, kept).1, wrong);
-                        let escaped = escaped & !wrong;
-                        let (expected, _) = Scalar.unescape(&block, escaped, kept);
-                        let (found, wrong) = isa.unescape(&block, escaped, kept);
-                        let length = kept.count_ones() as usize;
-                        assert_eq!((&found[..length], wrong), (&expected[..length], 0));
-                    }
-                }
             }
         }
 

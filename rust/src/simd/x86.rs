@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "intrinsics of instruction sets that were detected")]
 
 use super::classes;
-use super::escapes::SHORT_ESCAPES;
 use super::instructions::{Block, INDICES, Instructions, Masks, Work};
 use super::packed::{COUNT_SHIFT, ID_BITS, Packed};
 use super::words::{Found, WORD_TABLE_BITS, WordTable};
@@ -45,8 +44,6 @@ make_proofs! {
 
 impl Instructions for Avx512 {
     type Bytes = __m512i;
-
-    const UNESCAPES_BLOCKS: bool = true;
 
     with_features! { "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx2"
         fn load(self, block: &Block) -> __m512i {
@@ -95,24 +92,6 @@ impl Instructions for Avx512 {
                 count += is_id.count_ones() as usize;
             }
             count
-        }
-
-        fn unescape(self, block: &Block, escaped: u64, kept: u64) -> (Block, u64) {
-            // SAFETY: the block has the 64 bytes that are loaded, which need no alignment.
-            let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-            let [low, high] = [0, 64].map(|first| {
-                // SAFETY: the table has 128 bytes, and 64 are loaded, which need no alignment.
-                unsafe { _mm512_loadu_si512(SHORT_ESCAPES[first..].as_ptr().cast()) }
-            });
-            // The look-up ignores the highest bit of a byte.
-            let non_ascii = _mm512_movepi8_mask(bytes);
-            let replaced = _mm512_mask2_permutex2var_epi8(low, bytes, escaped, high);
-            let wrong = (_mm512_testn_epi8_mask(replaced, replaced) | non_ascii) & escaped;
-            let mut moved = [0; 64];
-            let kept = _mm512_maskz_compress_epi8(kept, replaced);
-            // SAFETY: there is room for the 64 bytes that are stored, which need no alignment.
-            unsafe { _mm512_storeu_si512(moved.as_mut_ptr().cast(), kept) };
-            (moved, wrong)
         }
 
         fn look_up(self, block: &Block, table: &[u8; 256], found: &mut Block) {

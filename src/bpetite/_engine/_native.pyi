@@ -151,12 +151,9 @@ PATTERNS: list[str]
 
 # For `bpetite.corpora`.
 
-class FieldScanner:
-    def __new__(cls, field: str) -> FieldScanner: ...
-    def feed(
-        self, block: Block, is_last: bool
-    ) -> tuple[memoryview, memoryview, memoryview, list[tuple[int, int, str]]]: ...
-
+def texts_of_lines(
+    lines: Block, field: str, row: int
+) -> tuple[memoryview, memoryview, memoryview, list[tuple[int, int, int, bool]], int]: ...
 def are_utf8(data: Block, offsets: memoryview) -> bool: ...
 
 # For `bpetite.analysis`.

@@ -5,34 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from bpetite._corpus import MARK_BYTES, Batch, encoding_hint
+from bpetite._corpus import MARK_BYTES, encoding_hint
 from bpetite.corpora._found import BadDocument, Found
-from bpetite.corpora._inputs.field_scanner import make_field_scanner
+from bpetite.corpora._inputs.line_texts import texts_of_lines, whole_lines
 from bpetite.corpora._inputs.settings import ReadSettings, Span
 from bpetite.corpora._inputs.source import BLOCK_BYTES, InputFile
 
 
 def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
-    scanner = make_field_scanner(settings.text_field)
     hint = "" if span.start else encoding_hint(source.peek(MARK_BYTES))
-    first_line: int | None = None
+    first_row: int | None = None
     begin = -1
-    blocks = line_blocks(source, span, settings.batch_bytes)
-    is_last = False
-    while not is_last:
-        block = next(blocks, None)
-        is_last = block is None
-        data, offsets, rows, refused = scanner.feed(b"" if block is None else block, is_last)
+    row = byte = 0  # of the next lines, from the beginning of the span
+    for lines in whole_lines(line_blocks(source, span, settings.batch_bytes)):
+        batch, refused, next_row = texts_of_lines(lines, settings.text_field, row)
         bad = []
-        for line, byte, reason in refused:
+        for bad_row, start, reason in refused:
             if begin < 0:
-                first_line = first_row_of(span, settings)
+                first_row = first_row_of(span, settings)
                 begin = first_line_of(span)
-            row = None if first_line is None else first_line + line
-            detail = "" if begin + byte else hint
-            bad.append(BadDocument(span.path, "line", row, begin + byte, reason, detail))
-        if len(rows) or bad:
-            yield Found(Batch(data, offsets, rows) if len(rows) else None, bad=bad)
+            file_row = None if first_row is None else first_row + bad_row
+            at = begin + byte + start
+            bad.append(BadDocument(span.path, "line", file_row, at, reason, "" if at else hint))
+        if len(batch.rows) or bad:
+            yield Found(batch if len(batch.rows) else None, bad=bad)
+        row, byte = next_row, byte + len(lines)
 
 
 def spans(path: str, size: int, _settings: ReadSettings, part_bytes: int) -> list[Span]:
