@@ -72,6 +72,9 @@ class _Cut(NamedTuple):
 _CHARACTERS_PER_ID = 8
 _WINDOW_CHARACTERS = 1 << 16
 
+# The most characters at the start of a chunk whose ids a space before them may change.
+_MAX_START = 64
+
 # How often a chunk is cut shorter until its own ids are within the budget.
 _MAX_TRIES = 3
 
@@ -503,7 +506,8 @@ class _Window:
         is_sure = cutter is cutter.inside and (
             start == self._start or cutter.splits_at(text, start)
         )
-        number = min(budget, len(self._ids) - first)
+        most = len(self._ids) - first - (self._end < len(text))
+        number = min(budget + self._surplus(start), most)
         for _ in range(_MAX_TRIES):
             number, end, is_split = self._cut(start, first, number)
             self._next = end, first + number
@@ -515,6 +519,15 @@ class _Window:
             number = max(number - (len(ids) - budget), 0)
         end = start + cutter.near_prefix(text, start, budget, _Cut(0, 0, end - start))
         return end, cutter.encode(text[start:end])
+
+    def _surplus(self, start: int) -> int:
+        """Return how many more ids the first piece has inside a text than at its start."""
+        cutter = self._cutter
+        if cutter.inside is cutter:
+            return 0
+        end = min(start + _MAX_START, len(self._text))
+        head = self._text[start : cutter.first_split(self._text, start, end)]
+        return cutter.inside.count(head) - cutter.count(head)
 
     def overlap_start(self, start: int, end: int, ids: memoryview, overlap: int) -> int | None:
         """Return where the chunk after `text[start:end]` begins; None if its ids do not show it."""
