@@ -6,63 +6,27 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpetite.corpora import _storage as storage
 from bpetite.corpora._found import DataError, Found
-from bpetite.corpora._inputs.columns import (
-    check_column,
-    found_in,
-    lengths_of,
-    opened_by_arrow,
-    pyarrow,
-)
-from bpetite.corpora._inputs.parquet_footer import (
-    DICTIONARY_PAGE,
-    ColumnChunk,
-    pages_of,
-    text_chunks,
-)
+from bpetite.corpora._inputs.columns import check_column, found_in, opened_by_arrow, pyarrow
 from bpetite.corpora._inputs.settings import ReadSettings, Span
 from bpetite.corpora._inputs.source import InputFile
 
 MAGIC = b"PAR1"
 
-_MAX_BATCH_ROWS = 1 << 16
+_MAX_BATCH_ROWS = 1 << 10
 
 # A larger value takes more memory and saves no time.
 _READ_BYTES = 1 << 16
-
-# Such a file is read at once. A page that is read from disk takes the memory that its head claims.
-_MAX_BYTES_AT_ONCE = 1 << 23
-
-_MAX_DECODED_BYTES = 1 << 29
-"""What a batch may decode at worst. A lower bound would make batches smaller even for web texts in
-row groups of 1,000, which are all different."""
-
-_MAX_DELTA_ROWS = 128
-"""With deltas, a file stores only the end of a text that begins like the one before it, and either
-may be long."""
-
-_MAX_WALKED_BYTES_OF_URL = 1 << 18
-"""To read all heads of pages of a URL would download the file twice, so most are not checked."""
-
-# Encodings, by their numbers in the format.
-_DELTA_BYTE_ARRAY = 7
-_DELTAS = {6, _DELTA_BYTE_ARRAY}
 
 
 def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Found]:
     if source.compression or not storage.is_file(span.path):
         # Its metadata is at its end.
         raise DataError("unreadable", detail="Parquet must be a file and not compressed as a whole")
-    with opened_by_arrow(span.path) as opened, arrow_errors():
-        stored = opened
-        walked = _MAX_WALKED_BYTES_OF_URL if storage.is_url(span.path) else opened.size()
-        if not storage.is_url(span.path) and opened.size() <= _MAX_BYTES_AT_ONCE:
-            stored = pyarrow().BufferReader(opened.read())
-        file = _parquet(stored)
-        check_column(file.schema_arrow, settings.text_field)
+    with _opened(span.path, settings.text_field) as file:
         metadata = file.metadata
         end = metadata.num_row_groups if span.end is None else span.end
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -70,117 +34,52 @@ def read(source: InputFile, span: Span, settings: ReadSettings) -> Iterator[Foun
         if min(rows, default=0) < 0 or (not span.start and sum(rows) != metadata.num_rows):
             detail = f"its row groups have {sum(rows)} of its {metadata.num_rows} rows"
             raise DataError("corrupt", detail=detail)
-        columns = _columns(stored, file, range(span.start, end), settings, walked)
+        columns = _columns(file, range(span.start, end), settings)
         yield from found_in(span.path, columns, row, settings.batch_bytes)
 
 
-def _columns(
-    stored: Any, file: Any, groups: range, settings: ReadSettings, walked: int
-) -> Iterator[Any]:
-    """Yield the text column of some row groups, in batches of one size, whatever the groups are.
-
-    Small batches stay in the cache. The number of rows is computed from the stored size, which
-    counts a text of a dictionary once. Rows that repeat texts could therefore make a batch far too
-    large. So their column keeps its dictionary, or the batch has fewer rows.
-    """
-    with_dictionary = None
-    chunks = text_chunks(stored, file.metadata.num_row_groups, settings.text_field)
-    for group in groups:
-        reader, chunk = file, chunks[group]
-        count = file.metadata.row_group(group).num_rows
-        if chunk and chunk.values != count:
-            detail = f"row group {group} has {count} rows, and {chunk.values} texts"
-            raise DataError("corrupt", detail=detail)
-        size, longest, dictionary, values, encodings = _sizes_of(stored, chunk, walked)
-        rows = min(max(settings.batch_bytes * count // max(size, 1), 1), _MAX_BATCH_ROWS)
-        # pyarrow cannot keep a dictionary that deltas follow.
-        can_keep = dictionary and _DELTAS.isdisjoint(encodings)
-        repeats = can_keep and count >= 4 * values and size - dictionary <= 4 * count
-        is_large = min(rows, count) * dictionary > _MAX_DECODED_BYTES
-        if repeats or (can_keep and is_large):
-            with_dictionary = with_dictionary or _parquet(
-                stored, metadata=file.metadata, read_dictionary=[settings.text_field]
-            )
-        if repeats:
-            reader, rows = with_dictionary, _MAX_BATCH_ROWS
-        elif is_large:
-            entry = dictionary
-            # The texts are so much larger that reading the dictionary twice costs no time.
-            if can_keep and size > 16 * dictionary:
-                first = next(_batches(with_dictionary, 1, group, settings))
-                entry = max(lengths_of(first.dictionary), default=0)
-            longest = max(longest, entry)
-        rows = min(rows, max(_MAX_DECODED_BYTES // max(longest, 1), 1))
-        if _DELTA_BYTE_ARRAY in encodings:
-            rows = min(rows, _MAX_DELTA_ROWS)
-        found = 0
-        for column in _batches(reader, rows, group, settings):
-            found += len(column)
-            yield column
-        if found != count:  # pyarrow skips a page of an unknown kind
-            raise DataError("corrupt", detail=f"row group {group} has {found} of its {count} rows")
-
-
-def _batches(file: Any, rows: int, group: int, settings: ReadSettings) -> Iterator[Any]:
+def _columns(file: Any, groups: range, settings: ReadSettings) -> Iterator[Any]:
+    """Yield the text column of some row groups, in batches that are small enough for the cache."""
     field = settings.text_field
-    batches = file.iter_batches(rows, row_groups=[group], columns=[field], use_threads=False)
-    for batch in batches:  # it has the fields of structs with this path too
-        yield batch.column(batch.schema.get_field_index(field))
-
-
-class _Sizes(NamedTuple):
-    size: int = 0
-    longest: int = 0  # what a text takes at most, or in a page on average
-    dictionary: int = 0
-    values: int = 0  # of the dictionary
-    encodings: frozenset[int] = frozenset()
-
-
-def _sizes_of(stored: Any, chunk: ColumnChunk | None, walked: int) -> _Sizes:
-    """Return the sizes of a column chunk, from the heads of its pages.
-
-    A text that is stored as its end is not longer than its page, where the first text is whole.
-    """
-    if chunk is None:
-        return _Sizes()
-    size = longest = dictionary = values = 0
-    encodings = {*chunk.encodings}
-    for page in pages_of(stored, chunk, walked):
-        size += page.size
-        encodings.add(page.encoding)
-        if page.kind == DICTIONARY_PAGE:
-            dictionary += page.size
-            values += page.values
-        elif page.encoding == _DELTA_BYTE_ARRAY:
-            longest = max(longest, page.size)
-        else:
-            longest = max(longest, page.size // max(page.values, 1))
-    return _Sizes(max(size, chunk.size), longest, dictionary, values, frozenset(encodings))
+    for number in groups:
+        group = file.metadata.row_group(number)
+        rows = settings.batch_bytes * group.num_rows // max(group.total_byte_size, 1)
+        rows = min(max(rows, 1), _MAX_BATCH_ROWS)
+        found = 0
+        for batch in file.iter_batches(
+            rows, row_groups=[number], columns=[field], use_threads=False
+        ):
+            found += len(batch)
+            # The batch has the fields of structs with this path too.
+            yield batch.column(batch.schema.get_field_index(field))
+        if found != group.num_rows:  # pyarrow skips a page of an unknown kind
+            detail = f"row group {number} has {found} of its {group.num_rows} rows"
+            raise DataError("corrupt", detail=detail)
 
 
 def spans(path: str, _size: int, settings: ReadSettings, part_bytes: int) -> list[Span]:
-    """Return spans whose text column has about `part_bytes`, uncompressed."""
-    with opened_by_arrow(path) as stored, arrow_errors():
-        file = _parquet(stored)
-        check_column(file.schema_arrow, settings.text_field)
-        groups = file.metadata.num_row_groups
-        chunks = text_chunks(stored, groups, settings.text_field)
-    sizes = [chunk.size if chunk else 0 for chunk in chunks]
+    """Return spans of about `part_bytes` of all columns, uncompressed."""
+    with _opened(path, settings.text_field) as file:
+        groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        sizes = [group.total_byte_size for group in groups]
     found = []
-    start = size = 0
-    for group in range(groups):
-        if size and size + sizes[group] > part_bytes:
-            found.append(Span(path, start, group))
-            start, size = group, 0
-        size += sizes[group]
-    return [*found, Span(path, start, groups)]
+    start = total = 0
+    for number, size in enumerate(sizes):
+        if total and total + size > part_bytes:
+            found.append(Span(path, start, number))
+            start, total = number, 0
+        total += size
+    return [*found, Span(path, start, len(sizes))]
 
 
-def _parquet(stored: Any, **options: Any) -> Any:
+@contextmanager
+def _opened(path: str, field: str) -> Iterator[Any]:
     """Open a file with little memory: reading ahead and mapping would take more."""
-    size = 0 if isinstance(stored, pyarrow().BufferReader) else _READ_BYTES
-    parquet = pyarrow(".parquet")
-    return parquet.ParquetFile(stored, pre_buffer=False, buffer_size=size, **options)
+    with opened_by_arrow(path) as stored, arrow_errors():
+        parquet = pyarrow(".parquet")
+        file = parquet.ParquetFile(stored, pre_buffer=False, buffer_size=_READ_BYTES)
+        check_column(file.schema_arrow, field)
+        yield file
 
 
 _MAX_ADDRESSED = 1 << 47
