@@ -77,9 +77,7 @@ def test_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_class_of_transformers_that_overrides_the_file_is_found() -> None:
     """GPT2Tokenizer of version 5 splits by GPT-2's pattern whatever tokenizer.json says."""
-    transformers = pytest.importorskip("transformers", exc_type=ImportError)
-    if int(transformers.__version__.partition(".")[0]) < 5:
-        pytest.skip("version 4 reads tokenizer.json")
+    pytest.importorskip("transformers", exc_type=ImportError)
     path = Path(saved(Tokenizer.train("hi!\n\n" * 9, 300, pattern="cl100k"), "folder"))
     equal = in_process("check", str(path), "--against", "transformers")
     assert (equal.code, equal.err) == (0, [])

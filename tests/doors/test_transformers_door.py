@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -189,14 +191,22 @@ def test_options_of_odd_values_return_the_same(name: str, pair: tuple[Any, Any])
             assert ours == theirs
 
 
+def test_transformers_4_is_refused_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformers, "__version__", "4.57.6")
+    for name in [*sys.modules]:
+        if name.startswith("bpetite.transformers"):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError) as caught:
+        import_module("bpetite.transformers")
+    assert str(caught.value) == (
+        "bpetite.transformers needs transformers 5, got 4.57.6; run: pip install 'transformers>=5'"
+    )
+
+
 def test_accelerate_returns_the_same_object_of_the_same_class(folders: dict[str, Path]) -> None:
     class Own(PreTrainedTokenizerFast):  # type: ignore[misc]
         def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> Any:
             return super()._encode_plus(text[::-1], *arguments, **options)
-
-        def _batch_encode_plus(self, batch_text_or_text_pairs: Any, **options: Any) -> Any:
-            batch = [each * 2 for each in batch_text_or_text_pairs]
-            return super()._batch_encode_plus(batch, **options)  # of version 4
 
         def _decode(self, *arguments: Any, **options: Any) -> str:
             return f"<{super()._decode(*arguments, **options)}>"

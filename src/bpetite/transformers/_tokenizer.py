@@ -21,7 +21,11 @@ from bpetite.transformers._engine import Engine, Engines
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound=PreTrainedTokenizerFast)
 
-IS_4 = transformers.__version__.startswith("4.")
+if int(transformers.__version__.partition(".")[0]) < 5:
+    raise ImportError(
+        f"bpetite.transformers needs transformers 5, got {transformers.__version__}; "
+        "run: pip install 'transformers>=5'"
+    )
 
 USUAL = {
     *("add_special_tokens", "padding_strategy", "truncation_strategy", "max_length", "verbose"),
@@ -43,13 +47,6 @@ READ: dict[str, Callable[[Any], bool]] = {
     "padding_side": lambda value: value is None or (type(value) is str and value in SIDES),
 }
 """Whether an option's value is read here as by the library, which takes or refuses the others."""
-
-CHECK_ONLY = (
-    *("BartTokenizerFast", "BloomTokenizerFast", "CodeGenTokenizerFast", "CohereTokenizerFast"),
-    *("GPT2TokenizerFast", "LongformerTokenizerFast", "RobertaTokenizerFast"),
-    "WhisperTokenizerFast",
-)
-"""Classes of version 4 whose `_batch_encode_plus` only checks texts that are given in words."""
 
 
 def _settled(name: str) -> Callable[..., Any]:
@@ -96,28 +93,13 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
         encoding = None
-        if isinstance(text, str) and (not IS_4 or self._has_stock_batches()):
+        if isinstance(text, str):
             texts = ([text], [text_pair]) if text_pair else ([text],)
             encoding = self._usual(texts, options, is_batch=False)
-        elif not IS_4 and isinstance(text, (list, tuple)):
+        elif isinstance(text, (list, tuple)):
             texts = ([*text],) if text_pair is None else ([*text], [*text_pair])
             encoding = self._usual(texts, options)
         return encoding or super()._encode_plus(text, text_pair, **options)
-
-    def _has_stock_batches(self) -> bool:
-        """Return whether a single text needs no `_batch_encode_plus` of the class."""
-        cls = type(self)
-        is_own = cls._batch_encode_plus is Accelerated._batch_encode_plus
-        return is_own or cls.__name__ in CHECK_ONLY
-
-    def _batch_encode_plus(self, batch_text_or_text_pairs: Any, **options: Any) -> BatchEncoding:
-        """Version 5 has no such method."""
-        batch = batch_text_or_text_pairs
-        texts: tuple[list[Any], ...] = ()
-        if isinstance(batch, (list, tuple)) and not options.get("is_split_into_words"):
-            are_pairs = {*map(type, batch)} == {tuple} and {*map(len, batch)} == {2}
-            texts = tuple(map(list, zip(*batch, strict=True))) if are_pairs else ([*batch],)
-        return self._usual(texts, options) or super()._batch_encode_plus(batch, **options)
 
     def _usual(
         self, texts: Sequence[list[Any]], options: dict[str, Any], is_batch: bool = True
@@ -170,9 +152,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
         return Call(
             names=[name for name, is_wanted in wanted.items() if is_wanted],
             is_framed=given.get("add_special_tokens", True),
-            splits_special=bool(
-                given.get("split_special_tokens", not IS_4 and self.split_special_tokens)
-            ),
+            splits_special=bool(given.get("split_special_tokens", self.split_special_tokens)),
             max_length=given.get("max_length"),
             truncation=truncation.value if truncates else None,
             truncation_side=self.truncation_side,
@@ -220,9 +200,6 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
                 "the tokenizer has changed since this call; ask for words and tokens before that"
             )
         options = {**options, "return_tensors": None, "verbose": False}
-        if IS_4:
-            batch = [*zip(*texts, strict=True)] if len(texts) > 1 else texts[0]
-            return list(super()._batch_encode_plus(batch, **options).encodings)
         return list(super()._encode_plus(*texts, **options).encodings)
 
     # Decoding
@@ -282,7 +259,7 @@ class Accelerated(PreTrainedTokenizerFast):  # type: ignore[misc]
             return None
         if not (self.clean_up_tokenization_spaces if cleans is None else cleans):
             return texts
-        # Version 5 only warns, unless the tokenizer insists.
+        # transformers only warns, unless the tokenizer insists.
         name = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
         if getattr(self, name, True):
             return [*map(self.clean_up_tokenization, texts)]
@@ -330,7 +307,7 @@ class Tokenizer(Accelerated):
 
     @classmethod
     def convert_to_native_format(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the arguments from which version 5 makes a tokenizer: the file, for any class."""
+        """Return the arguments of which transformers makes any class: those of the file."""
         found: dict[str, Any]
         found = PreTrainedTokenizerFast.convert_to_native_format(*args, **kwargs)
         return found
