@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from bpetite.chat import ChatTemplate, ChatTemplateError, Limits, RenderedPrompt
+from bpetite.chat import ChatTemplate, ChatTemplateError, RenderedPrompt
 from fuzzing.rounds import parser_of, run
 
 _OF_TEMPLATE = 0xF000
@@ -142,7 +142,7 @@ def fault(source: str, messages: list[dict[str, Any]]) -> str | None:
     except Exception:
         wanted = None
     try:
-        prompt = ChatTemplate(source, limits=Limits(seconds=60)).render(messages)
+        prompt = ChatTemplate(source).render(messages)
     except ChatTemplateError as error:
         return None if wanted is None else f"refused: {error}"
     if wanted is None:

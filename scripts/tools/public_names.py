@@ -39,7 +39,6 @@ MADE_BY_CALLERS = {
     "bpetite.analysis.Verifier",
     "bpetite.tiktoken.Encoding",
     "bpetite.chat.ChatTemplate",
-    "bpetite.chat.Limits",
 }
 """Classes with a public constructor. Objects of other classes come from functions and methods."""
 

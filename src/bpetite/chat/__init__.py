@@ -11,7 +11,6 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from bpetite.chat._encoded import Encoded
-from bpetite.chat._limits import Limits
 from bpetite.chat._prefix import KeptPrefix, keeps_prefix
 from bpetite.chat._prompt import ChatTemplateError, Piece, RenderedPrompt
 from bpetite.chat._template import ChatTemplate
@@ -21,7 +20,6 @@ __all__ = [
     "ChatTemplateError",
     "Encoded",
     "KeptPrefix",
-    "Limits",
     "Piece",
     "RenderedPrompt",
     "keeps_prefix",

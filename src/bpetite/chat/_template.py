@@ -14,7 +14,6 @@ from jinja2.exceptions import TemplateSyntaxError
 from bpetite import Tokenizer
 from bpetite.chat._encoded import Encoded
 from bpetite.chat._environment import ChatEnvironment
-from bpetite.chat._limits import WORK, LimitError, Limits, Work
 from bpetite.chat._messages import (
     plain_data,
     plain_documents,
@@ -38,8 +37,6 @@ _FOR_TOOLS = "tool_use"  # the name of the template that transformers takes if t
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 """The special tokens that a config names, each with `_token` appended."""
 
-_MAX_SOURCE_CHARACTERS = 1 << 20
-
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 
 
@@ -52,8 +49,7 @@ class ChatTemplate:
     r"""A chat template in Jinja, as tokenizers of Hugging Face have one.
 
     `source` is the template, or a dict of templates by name: "default", and "tool_use" if there
-    are tools. `special_tokens` such as `bos_token="<s>"` are for the template to print. `limits`
-    bounds a rendering, since a template is a program that somebody else wrote.
+    are tools. `special_tokens` such as `bos_token="<s>"` are for the template to print.
 
     Raises ChatTemplateError with the line for a source that is not valid.
 
@@ -66,22 +62,14 @@ class ChatTemplate:
     '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
     """
 
-    def __init__(
-        self,
-        source: str | Mapping[str, str],
-        *,
-        limits: Limits | None = None,
-        **special_tokens: str,
-    ) -> None:
+    def __init__(self, source: str | Mapping[str, str], **special_tokens: str) -> None:
         sources = {_DEFAULT: source} if isinstance(source, str) else {**source}
-        self.limits: Limits = limits or Limits()
-        """The limits of a rendering."""
         self._environment = ChatEnvironment()
         self._tokens = {name: whole(text, TEMPLATE) for name, text in special_tokens.items()}
         self._templates = {name: self._compiled(text) for name, text in sources.items()}
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, limits: Limits | None = None) -> ChatTemplate:
+    def load(cls, folder: str | os.PathLike[str]) -> ChatTemplate:
         """Load the template of a model folder, and the special tokens that it may print.
 
         It is in `chat_template.jinja`, or else in `tokenizer_config.json`. Named templates are in
@@ -104,7 +92,7 @@ class ChatTemplate:
             sources[each.stem] = file_in_folder(each).text()
         if not sources:
             raise FileNotFoundError(f"{path}: neither {_TEMPLATE} nor a chat_template in {_CONFIG}")
-        return cls(sources, limits=limits, **tokens)
+        return cls(sources, **tokens)
 
     def render(
         self,
@@ -125,8 +113,8 @@ class ChatTemplate:
         message, or inside the named field of it. All further options are arguments of the template,
         such as `enable_thinking`.
 
-        Raises ChatTemplateError if the template refuses the messages, with its own words, or if it
-        exceeds its limits; TypeError and ValueError for messages that no template could render.
+        Raises ChatTemplateError if the template refuses the messages, with its own words;
+        TypeError and ValueError for messages that no template could render.
         """
         if isinstance(trusted_roles, str):
             raise TypeError("trusted_roles must be a collection of roles, not one string")
@@ -212,15 +200,12 @@ class ChatTemplate:
             "documents": plain_documents(documents),
             "add_generation_prompt": add_generation_prompt,
         }
-        token = WORK.set(Work(self.limits))
         try:
             text: Any = template.render(values)
         except RecursionError:
             raise ChatTemplateError("maximum recursion depth exceeded") from None
         except Exception as error:
             raise ChatTemplateError(_words(error), _line(error)) from error
-        finally:
-            WORK.reset(token)
         result: Text = untagged(text, final) if field else text
         return result
 
@@ -235,21 +220,14 @@ class ChatTemplate:
         )
 
     def _compiled(self, source: str) -> _Compiled:
-        if len(source) > _MAX_SOURCE_CHARACTERS:
-            raise ChatTemplateError(f"a template has at most {_MAX_SOURCE_CHARACTERS:,} characters")
-        token = WORK.set(Work(self.limits))
         try:
             return _Compiled(self._environment.from_string(source), source)
         except TemplateSyntaxError as error:
             raise ChatTemplateError(error.message or "", error.lineno) from error
-        except LimitError as error:
-            raise ChatTemplateError(_words(error)) from error
         except ValueError as error:  # a number of thousands of digits
             raise ChatTemplateError(_words(error)) from error
         except (RecursionError, MemoryError, SyntaxError, OverflowError):
             raise ChatTemplateError("the template is nested too deeply") from None
-        finally:
-            WORK.reset(token)
 
 
 def _words(error: Exception) -> str:

@@ -16,8 +16,6 @@ from typing import Any, SupportsIndex, TypeVar
 from jinja2.runtime import Undefined
 from markupsafe import Markup
 
-from bpetite.chat._limits import WORK, LimitError
-
 GENERATED = 1
 """The lowest bit of an origin: the character is inside `{% generation %}`."""
 
@@ -128,7 +126,6 @@ class Text(str):
         if not hasattr(count, "__index__"):
             raise TypeError(f"can't multiply sequence by non-int of type {type(count).__name__!r}")
         count = operator.index(count)
-        WORK.get().check(len(self) * count)
         if len(self._origins) == 1:
             return whole_of(type(self), str.__mul__(self, count), self._origins[0])
         return joined_of(type(self), [self] * count)
@@ -204,7 +201,6 @@ class Text(str):
         if not found:
             return self._slice(0, len(self))
         new = self._other(new)
-        WORK.get().check(len(self) + found * (len(new) - len(old)))
         if len(self._origins) == 1 and isinstance(new, Text) and self._origins == new._origins:
             return whole_of(type(self), str.replace(self, old, new, found), self._origins[0])
         pieces: list[str] = []
@@ -221,7 +217,6 @@ class Text(str):
         if not all(isinstance(part, str) for part in parts):
             str.join(self, parts)  # raises the usual TypeError
         parts = [self._other(part) for part in parts]
-        WORK.get().check(sum(map(len, parts)) + len(self) * (len(parts) - 1))
         if self and parts:
             between: list[str] = [self] * (2 * len(parts) - 1)
             between[::2] = parts
@@ -230,7 +225,6 @@ class Text(str):
 
     def _padded(self: _AnyText, plain: Callable[..., str], width: Any, fill: Any) -> _AnyText:
         """Return the text with filling on both sides, which has one origin with the text."""
-        WORK.get().check(operator.index(width))
         padded = plain(self, width, self._other(fill))
         if len(self._origins) != 1:
             return whole_of(type(self), padded, UNTRACKED)
@@ -246,7 +240,6 @@ class Text(str):
         return self._padded(str.rjust, width, fillchar)
 
     def zfill(self: _AnyText, width: SupportsIndex) -> _AnyText:
-        WORK.get().check(operator.index(width))
         return whole_of(type(self), str.zfill(self, width), UNTRACKED)
 
     def like(self: _AnyText, plain: str) -> _AnyText:
@@ -337,7 +330,6 @@ def whole_of(cls: type[_AnyText], plain: str, origin: int) -> _AnyText:
 def _made(
     cls: type[_AnyText], plain: str, ends: tuple[int, ...], origins: tuple[int, ...]
 ) -> _AnyText:
-    WORK.get().make(len(plain))
     text = _new(cls, plain)
     text._ends = ends
     text._origins = origins
@@ -352,7 +344,6 @@ def joined(parts: Iterable[str]) -> Text:
 def joined_of(cls: type[_AnyText], parts: Iterable[str]) -> _AnyText:
     """Return parts put together, as a text of a class."""
     parts = [*parts]
-    WORK.get().check(sum(map(len, parts)))
     ends: list[int] = []
     origins: list[int] = []
     end = 0
@@ -397,7 +388,6 @@ def escaped(value: Any) -> Safe:
     text = as_text(value)
     pieces: list[str] = []
     position = 0
-    WORK.get().check(len(text) + 5 * sum(str.count(text, mark) for mark in _ENTITIES))
     for found in re.finditer("[&<>'\"]", text):
         pieces.append(text._slice(position, found.start()))
         pieces.append(whole(_ENTITIES[found.group()], next(text[found.start()].runs())[1]))
@@ -421,24 +411,11 @@ def as_text(value: Any) -> Text:
 _CONVERSION = re.compile(
     r"%(?:\((?P<key>[^()]*)\))?(?P<shape>[-#0 +]*[\d.]*)[hlL]?(?P<kind>.)", re.S
 )
-_MAX_WIDTH = 1 << 16
-_WIDE = re.compile(r"\d{6}")
-
-
-def check_widths(text: str) -> None:
-    """Refuse a format that may ask for a width of a hundred thousand or more."""
-    if _WIDE.search(text):
-        raise LimitError("the template formats a value with a width of six digits")
 
 
 def percent(text: Text, values: Any) -> Text:
     """Return `text % values`: the values of a plain %s keep their origins, others are untracked."""
-    check_widths(text)
     items = values if isinstance(values, tuple) else (values,)
-    if "*" in text and any(isinstance(item, int) and abs(item) > _MAX_WIDTH for item in items):
-        raise LimitError(f"the template formats a value with a width of more than {_MAX_WIDTH:,}")
-    uses = text.count("%") if isinstance(values, dict) else 1
-    WORK.get().check(len(text) + uses * sum(weight(item) for item in items))
     cls = type(text)
     is_safe = isinstance(text, Safe)
     form: type[str] = Markup if is_safe else str  # Markup escapes the values
@@ -470,22 +447,21 @@ def percent(text: Text, values: Any) -> Text:
 
 
 class Dict(dict[Any, Any]):
-    """A dictionary that knows its weight and, if a message has it, its origin."""
+    """A dictionary of a message or an argument, with its origin."""
 
-    __slots__ = ("origin_", "weight_")
+    __slots__ = ("origin_",)
 
 
 class List(list[Any]):
     """A list, like `Dict`."""
 
-    __slots__ = ("origin_", "weight_")
+    __slots__ = ("origin_",)
 
 
 class Tuple(tuple[Any, ...]):
     """A tuple, like `Dict`."""
 
     origin_: int
-    weight_: int
 
 
 for _base, _kind in ((dict, Dict), (list, List), (tuple, Tuple), (str, Text)):
@@ -496,56 +472,16 @@ Safe.__name__ = Safe.__qualname__ = "Markup"
 Safe.__module__ = "markupsafe"
 
 
-def packed(value: Any, origin: int = UNTRACKED) -> Any:
-    """Return a container with its weight, which the limit of characters bounds."""
+def packed(value: Any, origin: int) -> Any:
+    """Return a container with an origin."""
     kind = Dict if isinstance(value, dict) else List if isinstance(value, list) else Tuple
     made: Any = kind(value)
-    total = 1
-    for item in value.values() if kind is Dict else value:
-        found = type(item)
-        if found is Text:
-            total += len(item) + 1
-        elif found in _PACKED:
-            total += item.weight_
-        else:
-            total += weight(item)
-    made.weight_ = total + (sum(map(weight, value)) if kind is Dict else 0)
     made.origin_ = origin
-    WORK.get().make(made.weight_)
     return made
-
-
-_PACKED = frozenset((Dict, List, Tuple))
-
-
-def weight(value: Any) -> int:
-    """Return about how many characters a value has in print; refuse more than the limit.
-
-    Containers may share their items, so a few lines can make a list of a billion items.
-    """
-    return _weight(value, {}, WORK.get().check)
-
-
-def _weight(value: Any, known: dict[int, int], check: Callable[[int], None]) -> int:
-    if isinstance(value, (str, bytes)):
-        return len(value) + 1
-    found = value.weight_ if type(value) in _PACKED else None
-    if found is not None or not isinstance(value, (list, tuple, dict)):
-        return found or 1
-    found = known.get(id(value))
-    if found is None:
-        items: Iterable[Any] = value
-        if isinstance(value, dict):
-            items = (each for pair in value.items() for each in pair)
-        found = 1 + sum(_weight(item, known, check) for item in items)
-        check(found)
-        known[id(value)] = found
-    return found
 
 
 def printed(value: Any) -> Text:
     """Return a container as `str` prints it."""
-    weight(value)
     return _traced(str(value), value, _repr)
 
 
