@@ -1,4 +1,4 @@
-"""The program for datatrove in docs/cluster-programs.md gives the result of one process."""
+"""The program for datatrove in docs/clusters.md gives the result of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of docs/cluster-programs.md are short and follow the project's style."""
+"""The programs of docs/clusters.md are short and follow the project's style."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_LINES = 30
 
 
 def test_the_page_has_programs() -> None:
-    page = (ROOT / "docs" / "cluster-programs.md").read_text("utf-8")
+    page = (ROOT / "docs" / "clusters.md").read_text("utf-8")
     assert len(RECIPES) == page.count("```python\n#") + page.count("```bash\n") >= 5
 
 

@@ -1,4 +1,4 @@
-"""The scripts for Slurm in docs/cluster-programs.md give the results of one process."""
+"""The scripts for Slurm in docs/clusters.md give the results of one process."""
 
 from __future__ import annotations
 

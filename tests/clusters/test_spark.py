@@ -1,4 +1,4 @@
-"""The programs for Spark in docs/cluster-programs.md give the results of one process."""
+"""The programs for Spark in docs/clusters.md give the results of one process."""
 
 from __future__ import annotations
 

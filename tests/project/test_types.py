@@ -65,7 +65,7 @@ def test_mypy_accepts_the_programs_of_the_pages(programs: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["cluster-programs.md", "serving.md"])
+@pytest.mark.parametrize("page", ["clusters.md", "serving.md"])
 def test_mypy_accepts_the_programs_with_other_packages(page: str, tmp_path: Path) -> None:
     """These packages' own types are left out: the packages may be missing."""
     others = ["dask", "datatrove", "distributed", "fastapi", "model"]

@@ -1,4 +1,4 @@
-"""Runs the programs of docs/cluster-programs.md as a user does; a worker dies in the middle."""
+"""Runs the programs of docs/clusters.md as a user does; a worker dies in the middle."""
 
 from __future__ import annotations
 
@@ -25,13 +25,19 @@ from bpetite.corpora import Corpus, tokenize
 from support.engines import once
 from support.pages import programs_of
 
-RECIPES = programs_of("cluster-programs.md")
+RECIPES = programs_of("clusters.md")
 """Each program of the page by its name."""
 
 PART_BYTES = 40_000
 """The size of a part in these tests."""
 
-SMALLER = {"1 << 28": f"{PART_BYTES}", "workers=8": "workers=2"}
+SMALLER = {
+    "1 << 28": f"{PART_BYTES}",
+    'end="<|endoftext|>")': f'end="<|endoftext|>", part_bytes={PART_BYTES})',
+    "end=end": f"end=end, part_bytes={PART_BYTES}",
+    "--end '<|endoftext|>'": f"--end '<|endoftext|>' --part-bytes {PART_BYTES}",
+    "workers=8": "workers=2",
+}
 """What the tests replace in a program."""
 
 VOCAB_SIZE = 300
@@ -96,9 +102,9 @@ class Corpora:
         tokenizer = Tokenizer.train(self.texts, 500)
         tokenizer.save(self.model)
         serial = folder / "serial"
-        manifest = tokenize(
-            Corpus(self.lines), tokenizer, serial, "megatron", part_bytes=PART_BYTES
-        )
+        end, part_bytes = "<|endoftext|>", PART_BYTES
+        lines = Corpus(self.lines)
+        manifest = tokenize(lines, tokenizer, serial, "megatron", end=end, part_bytes=part_bytes)
         assert len(manifest["parts"]) > 8
         self.tokens = contents(serial)
         self.ids = tokenizer.encode_batch(self.texts, allowed_special=())
