@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from support.engines import native_only
 from support.examples import few_examples, slow_except
 
 import bpetite
-from bpetite import PATTERNS, PieceCounts, PieceCountsHeader, Tokenizer, TrainingProgress
+from bpetite import PATTERNS, PieceCounts, Tokenizer, TrainingProgress
 from bpetite import _piece_records as records_module
 from bpetite._engine.chosen import ENGINE
 from bpetite._piece_counts import counts as counts_module
 from bpetite._piece_counts import file as file_module
+from bpetite._piece_counts.file import Header
 from bpetite._piece_counts.shares import share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, write_records
 from bpetite._pretokenizer import Pretokenizer
@@ -75,11 +77,10 @@ def test_counts_match_the_pieces(documents: list[str], pattern: str) -> None:
         expected.update(pretokenizer.split_exactly(document))
     counts = counts_of(*documents, pattern=pattern)
     assert dict(counts.items()) == expected
-    header = counts.header
-    assert header.distinct_pieces == len(counts) == len(expected)
-    assert header.pieces == expected.total()
-    assert header.text_bytes == sum(len(document.encode()) for document in documents)
-    assert (header.min_count, header.dropped_pieces) == (1, 0)
+    assert len(counts) == len(expected)
+    assert counts.pieces == expected.total()
+    assert counts.text_bytes == sum(len(document.encode()) for document in documents)
+    assert (counts.min_count, counts.dropped_pieces) == (1, 0)
 
 
 def test_pieces_are_in_the_order_of_their_bytes() -> None:
@@ -214,14 +215,14 @@ def test_pruning_twice_is_pruning_by_the_higher(documents: list[str], low: int, 
     assert counts.prune(1) == counts
     frequent = {piece: count for piece, count in counts.items() if count >= low + more}
     assert dict(pruned.items()) == frequent
-    assert pruned.header.pieces + pruned.header.dropped_pieces == counts.header.pieces
-    assert pruned.header.min_count == low + more
+    assert pruned.pieces + pruned.dropped_pieces == counts.pieces
+    assert pruned.min_count == low + more
 
 
 def test_sum_of_pruned_counts_is_marked() -> None:
     total = counts_of("a b b c").prune(2) + counts_of("a b").prune(1) * 3
-    assert (total.header.min_count, total.header.dropped_pieces) == (2, 2)
-    assert (total * 3).header.dropped_pieces == 6
+    assert (total.min_count, total.dropped_pieces) == (2, 2)
+    assert (total * 3).dropped_pieces == 6
 
 
 def test_pruning_changes_the_vocabulary() -> None:
@@ -357,7 +358,7 @@ def test_a_file_has_all_of_the_counts(
     assert loaded == counts
     assert hash(loaded) == hash(counts)
     assert saved(loaded, path) == data
-    assert PieceCounts.read_header(path) == counts.header
+    assert PieceCounts.read_header(path) == counts._header
 
 
 def test_the_file_is_as_documented(tmp_path: Path) -> None:
@@ -429,16 +430,15 @@ def test_bytes_after_the_end_are_refused(folder: Path, small_bytes: bytes) -> No
     refuse_to_load(folder / "longer", (small_bytes + each for each in more))
 
 
-def written(path: Path, header: PieceCountsHeader, records: bytes) -> Path:
+def written(path: Path, header: Header, records: bytes) -> Path:
     """Write a file with these fields, whose hash is right."""
     file_module.write_counts(path, True, header, records)
     return path
 
 
-def header_of(**fields: Any) -> PieceCountsHeader:
+def header_of(**fields: Any) -> Header:
     """Return the header of SMALL with other fields."""
-    own = {name: getattr(SMALL.header, name) for name in PieceCountsHeader.__slots__}
-    return PieceCountsHeader(**{**own, **fields})
+    return replace(SMALL._header, **fields)
 
 
 RECORDS = write_records(dict(SMALL.items()))
@@ -498,7 +498,7 @@ def test_another_version_of_the_format_is_refused(
 def test_records_that_are_not_valid_are_refused(
     tmp_path: Path, records: bytes, message: str
 ) -> None:
-    path = written(tmp_path / "counts", SMALL.header, records)
+    path = written(tmp_path / "counts", SMALL._header, records)
     start = len(path.read_bytes()) - len(records)
     where, at, rest = message.partition(" at byte ")
     with pytest.raises(ValueError, match="counts: ") as caught:

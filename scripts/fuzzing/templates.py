@@ -118,7 +118,7 @@ def conversation(random: random.Random) -> list[dict[str, Any]]:
 
 def fault_of(prompt: RenderedPrompt) -> str | None:
     """Return which character has the wrong origin, or None."""
-    for piece in prompt.pieces:
+    for piece in prompt.texts:
         for character in piece.text:
             code = ord(character)
             if _OF_TEMPLATE <= code < _OF_TEMPLATE + _PER_MESSAGE:
@@ -156,7 +156,7 @@ def fault(source: str, messages: list[dict[str, Any]]) -> str | None:
 
 def untracked_share(source: str, messages: list[dict[str, Any]]) -> tuple[int, int]:
     """Return the untracked characters of a prompt, and all of them."""
-    pieces = ChatTemplate(source).render(messages).pieces
+    pieces = ChatTemplate(source).render(messages).texts
     counts = [(len(piece.text), piece.origin == "untracked") for piece in pieces]
     return sum(size for size, is_untracked in counts if is_untracked), sum(s for s, _ in counts)
 

@@ -207,10 +207,13 @@ TOKENIZER: dict[str, Use] = {
     "copies": lambda o: [copy.deepcopy(o.tokenizer), pickle.loads(pickle.dumps(o.tokenizer))],
 }
 
+FACTS = "dropped_pieces", "min_count", "pattern", "pieces", "text_bytes"
+
 PIECE_COUNTS: dict[str, Use] = {
     "from_corpus": lambda o: PieceCounts.from_corpus(o.corpus, threads=2),
     "from_items": lambda o: PieceCounts.from_items(o.counts.items()),
-    "header": lambda o: o.counts.header,
+    **dict.fromkeys(FACTS, lambda o: [getattr(o.counts, fact) for fact in FACTS]),
+    "checked_pattern": lambda o: o.counts.checked_pattern(None),
     "items": lambda o: o.counts.items(),
     "load": lambda o: PieceCounts.load(counts_file(o)),
     "mixture": lambda o: PieceCounts.mixture([o.counts, o.counts * 2], [0.3, None]),

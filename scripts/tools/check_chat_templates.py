@@ -165,7 +165,7 @@ def rendered_by_transformers(source: str, messages: list[Any], options: dict[str
 
 def fault_of(prompt: RenderedPrompt) -> str | None:
     """Return a fault in the origins of a prompt, or None."""
-    for piece in prompt.pieces:
+    for piece in prompt.texts:
         numbers = {number_of(character) for character in piece.text} - {None}
         if numbers and piece.origin == "untracked":
             return f"line {piece.line}: untracked text {piece.text!r:.60}"
@@ -173,7 +173,7 @@ def fault_of(prompt: RenderedPrompt) -> str | None:
             return f"{piece.origin} {piece.message} has the text of messages {numbers}"
     start = 0
     spans = []
-    for piece in prompt.pieces:
+    for piece in prompt.texts:
         end = start + len(piece.text)
         spans.append((start, end, piece.origin))
         start = end

@@ -43,19 +43,14 @@ MADE_BY_CALLERS = {
 """Classes with a public constructor. Objects of other classes come from functions and methods."""
 
 FOR_OTHER_MODULES = {
-    "bpetite.chat.Prompt.piece",
-    "bpetite.chat.Prompt.rendered",
-    "bpetite.chat.Prompt.spans",
-    "bpetite.PieceCountsHeader.check_fits",
-    "bpetite.PieceCountsHeader.checked_pattern",
-    "bpetite.PieceCountsHeader.with_totals",
+    "bpetite.PieceCounts.checked_pattern",
     "bpetite.corpora.Corpus.items",
     "bpetite.corpora.CorpusFile.rows_before",
     "bpetite.corpora.CorpusFile.skips_bad",
-    "bpetite.corpora.Report.count",
+    "bpetite.corpora.CorpusReport.count",
     "bpetite.transformers.Tokenizer.decode",
     "bpetite.transformers.Tokenizer.encode",
-    "bpetite.corpora.Report.count_bad",
+    "bpetite.corpora.CorpusReport.count_bad",
 }
 """Members that other modules of bpetite call. They are not public, and may change."""
 

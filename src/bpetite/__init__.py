@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from bpetite._corpus import CorpusWarning
     from bpetite._engine.fallback import SlowEngineWarning
     from bpetite._piece_counts.counts import PieceCounts
-    from bpetite._piece_counts.file import PieceCountsHeader
     from bpetite._pretokenizer import PATTERNS
     from bpetite._progress import TrainingProgress
     from bpetite._streaming.batch import DecodeStreamBatch, DecodeStreamBatchError
@@ -34,7 +33,6 @@ else:
             "CorpusWarning": "_corpus.CorpusWarning",
             "SlowEngineWarning": "_engine.fallback.SlowEngineWarning",
             "PieceCounts": "_piece_counts.counts.PieceCounts",
-            "PieceCountsHeader": "_piece_counts.file.PieceCountsHeader",
             "PATTERNS": "_pretokenizer.PATTERNS",
             "TrainingProgress": "_progress.TrainingProgress",
             "DecodeStreamBatch": "_streaming.batch.DecodeStreamBatch",
@@ -65,7 +63,6 @@ __all__ = [
     "EncodeStream",
     "ExtendIdsError",
     "PieceCounts",
-    "PieceCountsHeader",
     "Prompt",
     "SlowEngineWarning",
     "StreamEvent",

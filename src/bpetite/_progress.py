@@ -10,8 +10,6 @@ from typing import Literal
 INTERVAL = 0.05
 """Minimum number of seconds between two reports. A progress bar needs no more of them."""
 
-Stage = Literal["counting", "merging"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
@@ -28,7 +26,7 @@ class TrainingProgress:
     TrainingProgress(stage='merging', done=2, total=2)
     """
 
-    stage: Stage
+    stage: Literal["counting", "merging"]
     done: int
     total: int | None
 
@@ -41,7 +39,7 @@ class Reporter:
     """Reports the progress of one stage to a callback, if there is one."""
 
     callback: ProgressCallback | None
-    stage: Stage
+    stage: Literal["counting", "merging"]
     total: int | None
     before: int = 0
     """The amount done by earlier work, which is added to each report."""

@@ -86,7 +86,7 @@ def learn(
     base_pattern = options.base_pattern(pattern)
     for corpus in corpora:
         if isinstance(corpus, PieceCounts):
-            pattern = corpus.header.checked_pattern(pattern)
+            pattern = corpus.checked_pattern(pattern)
             if base_pattern is not None and base_pattern != pattern:
                 raise ValueError(
                     f"the pieces are of the pattern {shown_pattern(pattern)}, and the base is "
@@ -174,7 +174,7 @@ def _total(corpora: Iterable[DocumentCorpus | PieceCounts]) -> int | None:
     total = 0
     for corpus in corpora:
         if isinstance(corpus, PieceCounts):
-            total += corpus.header.text_bytes
+            total += corpus.text_bytes
         elif (size := corpus.total_bytes()) is None:
             return None
         else:
@@ -183,14 +183,14 @@ def _total(corpora: Iterable[DocumentCorpus | PieceCounts]) -> int | None:
 
 
 def _size_of(corpus: DocumentCorpus | PieceCounts) -> int:
-    return corpus.header.text_bytes if isinstance(corpus, PieceCounts) else corpus.bytes_read
+    return corpus.text_bytes if isinstance(corpus, PieceCounts) else corpus.bytes_read
 
 
 def _counts(
     corpus: DocumentCorpus | PieceCounts, pattern: str, counting: Reporter, threads: int
 ) -> Any:
     if isinstance(corpus, PieceCounts):
-        counting.before += corpus.header.text_bytes
+        counting.before += corpus.text_bytes
         return ENGINE.counts_of(corpus._records)
     counts = ENGINE.count_pieces(corpus, pattern, counting, threads)
     counting.before += corpus.bytes_read

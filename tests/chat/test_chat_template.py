@@ -23,7 +23,7 @@ from support.examples import slow_except
 from tools import check_chat_templates as checks
 
 from bpetite import Tokenizer, Trusted
-from bpetite.chat import ChatTemplate, ChatTemplateError, Piece
+from bpetite.chat import ChatTemplate, ChatTemplateError, OriginText
 
 pytestmark = once
 
@@ -169,7 +169,7 @@ def test_tools_documents_and_arguments_are_untrusted() -> None:
     )
     prompt = template.render([USER], tools=[{"a": "1"}], documents=[{"a": "2"}], x="3")
     assert prompt.segments == ["123", Trusted("!")]
-    assert [piece.origin for piece in prompt.pieces] == ["argument", "template"]
+    assert [text.origin for text in prompt.texts] == ["argument", "template"]
 
 
 def test_literal_in_untracked_text_is_refused_with_its_line() -> None:
@@ -193,11 +193,11 @@ def test_literal_that_is_untracked_in_part_is_refused(source: str) -> None:
 
 def test_pieces_describe_their_text() -> None:
     prompt = ChatTemplate("<{{ messages[0].content }}>{{ 1 + 1 }}").render([USER])
-    assert prompt.pieces == [
-        Piece("<", "template", None, None, None, False),
-        Piece("Hi", "message", 0, "user", None, False),
-        Piece(">", "template", None, None, None, False),
-        Piece("2", "untracked", None, None, 1, False),
+    assert prompt.texts == [
+        OriginText("<", "template", None, None, None, False),
+        OriginText("Hi", "message", 0, "user", None, False),
+        OriginText(">", "template", None, None, None, False),
+        OriginText("2", "untracked", None, None, 1, False),
     ]
 
 
@@ -215,7 +215,7 @@ def test_json_of_a_message_is_the_message_s(options: str, value: str) -> None:
     prompt = ChatTemplate(f"{{{{ messages[0].data|tojson({options}) }}}}").render(
         [{**USER, "data": data}]
     )
-    assert prompt.pieces == [Piece(value, "message", 0, "user", None, False)]
+    assert prompt.texts == [OriginText(value, "message", 0, "user", None, False)]
 
 
 # Ids

@@ -68,15 +68,15 @@ def test_counts_of_standard_input_are_written() -> None:
 
 def test_count_pieces_reports_totals() -> None:
     found = report(*COUNT, "a.txt", "--min-count", "3")
-    header = PieceCounts.from_corpus(TEXT).prune(3).header
+    counts = PieceCounts.from_corpus(TEXT).prune(3)
     assert found.pop("elapsed_ms") >= 0
     assert found == {
-        "text_bytes": header.text_bytes,
-        "pieces": header.pieces,
-        "distinct_pieces": header.distinct_pieces,
+        "text_bytes": counts.text_bytes,
+        "pieces": counts.pieces,
+        "distinct_pieces": len(counts),
         "exact": False,
         "min_count": 3,
-        "dropped_pieces": header.dropped_pieces,
+        "dropped_pieces": counts.dropped_pieces,
         "output": "new.counts",
         "engine": bpetite.engine,
     }
@@ -194,16 +194,15 @@ def test_weights_are_copies(names: list[str]) -> None:
 @pytest.mark.parametrize("names", [["a.counts", "b.counts"], ["a.txt", "b.txt"]], ids=" ".join)
 def test_pruned_training_is_marked_as_not_exact(names: list[str]) -> None:
     counts = PieceCounts.from_corpus([TEXT, OTHER]).prune(4)
-    header = counts.header
     command = ("train", "--vocab-size", "260", "--output", "new.json", "--min-count", "4")
     result = in_process(*command, *names)
     found = json.loads(result.out)
     assert (found["exact"], found["min_count"]) == (False, 4)
-    assert found["dropped_pieces"] == header.dropped_pieces
+    assert found["dropped_pieces"] == counts.dropped_pieces
     assert found["corpus_bytes"] == len((TEXT + OTHER).encode())
-    total = header.pieces + header.dropped_pieces
+    total = counts.pieces + counts.dropped_pieces
     assert (
-        f"bpetite: not exact: pruning dropped {header.dropped_pieces} of {total} pieces, so the "
+        f"bpetite: not exact: pruning dropped {counts.dropped_pieces} of {total} pieces, so the "
         "vocabulary is not that of all text"
     ) in result.err
     assert Tokenizer.load("new.json") == Tokenizer.train(counts, 260)
@@ -263,7 +262,7 @@ def test_damaged_counts_are_one_line() -> None:
 @pytest.mark.parametrize("names", [["a.counts", "b.counts"], ["a.counts", "b.txt"]], ids=" ".join)
 def test_a_share_is_one_of_the_bytes(names: list[str], share: str) -> None:
     mixture = PieceCounts.load("a.counts") * 19 + PieceCounts.load("b.counts") * 55
-    assert 5 * 55 * len(OTHER.encode()) == 2 * mixture.header.text_bytes
+    assert 5 * 55 * len(OTHER.encode()) == 2 * mixture.text_bytes
     expected = Tokenizer.train(mixture, 280)
     assert trained(*names, "--share", f"{names[1]}={share}") == expected
     assert trained(*names, "--share", f"{names[0]}=0.6", "--force") == expected

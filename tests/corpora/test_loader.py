@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_recipe_gives_every_id_once_after_a_resumption(tmp_path: Path) -> None:
     assert batches(steps * RANKS * BATCH) == [rank[steps:] for rank in expected]
 
 
-def packed(blocks: corpora.Blocks) -> list[list[int]]:
+def packed(blocks: Sequence[corpora.Block]) -> list[list[int]]:
     """Return the ids of some blocks in a row, and where their documents begin."""
     ids: list[int] = []
     offsets = [0]

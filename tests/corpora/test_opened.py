@@ -79,8 +79,8 @@ def blocks_of(documents: Sequence[Sequence[int]], length: int) -> list[tuple[lis
     ]
 
 
-def lists(blocks: corpora.Blocks) -> list[tuple[list[int], list[int]]]:
-    return [(ids.tolist(), offsets.tolist()) for ids, offsets in blocks]
+def lists(blocks: Sequence[corpora.Block]) -> list[tuple[list[int], list[int]]]:
+    return [(block.ids.tolist(), block.offsets.tolist()) for block in blocks]
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -21,7 +21,7 @@ pytestmark = quick_once
 OWNED_BY_ONE_THREAD = ("DecodeStream", "DecodeStreamBatch", "EncodeStream", "Prompt")
 
 DATA = (
-    *("Chunk", "PieceCountsHeader", "StreamEvent", "Tag", "TokenText"),
+    *("Chunk", "StreamEvent", "Tag", "TokenText"),
     *("TrainingProgress", "Trusted", "CorpusFile"),
 )
 """Classes whose objects only hold values. The uses of others make, return or take them."""

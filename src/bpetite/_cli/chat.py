@@ -87,7 +87,7 @@ def _rows(encoded: Encoded) -> list[dict[str, Any]]:
 def _as_json(encoded: Encoded) -> str:
     value = {
         "text": encoded.prompt.text,
-        "pieces": [dict(zip(_FIELDS, piece, strict=True)) for piece in encoded.prompt.pieces],
+        "pieces": [dict(zip(_FIELDS, piece, strict=True)) for piece in encoded.prompt.texts],
         "ids": encoded.ids,
         "origins": encoded.origins,
         "message_numbers": encoded.message_numbers,
@@ -101,7 +101,7 @@ def _shown(encoded: Encoded) -> str:
     text = encoded.prompt.text
     if shows_colors():
         text = ""
-        for piece in encoded.prompt.pieces:
+        for piece in encoded.prompt.texts:
             number = piece.message
             mark = _MARKS.get(piece.origin) if number is None else COLORS[number % len(COLORS)]
             text += f"{mark}{piece.text}{PLAIN}" if mark else piece.text

@@ -47,16 +47,15 @@ def run(options: argparse.Namespace) -> None:
         common.check_output(output, options.force)
     started = time.monotonic()
     counts = _counts(options, names).prune(options.min_count)
-    header = counts.header
     parts = [counts] if options.partitions is None else counts.partition(options.partitions)
     for part, output in zip(parts, outputs, strict=True):
         part.save(output, overwrite=options.force)
-    pieces.note_pruning(header, options.quiet)
+    pieces.note_pruning(counts, options.quiet)
     report = {
-        "text_bytes": header.text_bytes,
-        "pieces": header.pieces,
-        "distinct_pieces": header.distinct_pieces,
-        **pieces.pruning(header),
+        "text_bytes": counts.text_bytes,
+        "pieces": counts.pieces,
+        "distinct_pieces": len(counts),
+        **pieces.pruning(counts),
         "elapsed_ms": round((time.monotonic() - started) * 1000),
         "output": os.fsencode(options.output).decode("utf-8", "replace"),
         "engine": bpetite.engine,

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
-from bpetite import PATTERNS, PieceCounts, PieceCountsHeader
+from bpetite import PATTERNS, PieceCounts
 from bpetite._cli import common
 from bpetite._piece_counts.file import is_counts_file
 from bpetite.corpora._storage import public
@@ -125,22 +125,22 @@ def total(parts: Iterable[PieceCounts]) -> PieceCounts:
     return reduce(add, (part for _, part in reversed(sums)))
 
 
-def pruning(header: PieceCountsHeader | None) -> dict[str, Any]:
+def pruning(counts: PieceCounts | None) -> dict[str, Any]:
     """Return the fields of a report that say whether counts are exact; without counts, they are."""
-    if header is None:
+    if counts is None:
         return {"exact": True, "min_count": 1, "dropped_pieces": 0}
     return {
-        "exact": header.dropped_pieces == 0,
-        "min_count": header.min_count,
-        "dropped_pieces": header.dropped_pieces,
+        "exact": counts.dropped_pieces == 0,
+        "min_count": counts.min_count,
+        "dropped_pieces": counts.dropped_pieces,
     }
 
 
-def note_pruning(header: PieceCountsHeader, quiet: bool) -> None:
+def note_pruning(counts: PieceCounts, quiet: bool) -> None:
     """Say that counts are not exact, if pieces were dropped."""
-    if header.dropped_pieces and not quiet:
-        total = header.pieces + header.dropped_pieces
+    if counts.dropped_pieces and not quiet:
+        total = counts.pieces + counts.dropped_pieces
         common.say(
-            f"not exact: pruning dropped {header.dropped_pieces} of {total} pieces, so the "
+            f"not exact: pruning dropped {counts.dropped_pieces} of {total} pieces, so the "
             "vocabulary is not that of all text"
         )

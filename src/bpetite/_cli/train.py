@@ -13,14 +13,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 import bpetite
-from bpetite import (
-    PATTERNS,
-    CorpusWarning,
-    PieceCounts,
-    PieceCountsHeader,
-    Tokenizer,
-    TrainingProgress,
-)
+from bpetite import PATTERNS, CorpusWarning, PieceCounts, Tokenizer, TrainingProgress
 from bpetite._cli import common, pieces
 from bpetite._cli.progress import Display, display
 from bpetite._web.display import pattern_names
@@ -154,7 +147,7 @@ def run(options: argparse.Namespace) -> None:
     with progress.display, warnings.catch_warnings():
         # The report and the note below say so.
         warnings.filterwarnings("ignore", "stopped at", CorpusWarning)
-        tokenizer, header, corpus_bytes = _trained(options, names, progress)
+        tokenizer, pruning, corpus_bytes = _trained(options, names, progress)
     tokenizer.save(options.output, overwrite=options.force)
     ended = time.monotonic()
 
@@ -174,7 +167,7 @@ def run(options: argparse.Namespace) -> None:
         "actual_mergeable_vocab_size": learnt,
         "special_token_count": len(tokenizer.special_tokens),
         "stopped_early": stopped_early,
-        **pieces.pruning(header),
+        **pruning,
         "elapsed_ms": _milliseconds(ended - started),
         "counting_ms": _milliseconds(progress.counting_ended - started),
         "merging_ms": _milliseconds(progress.merging_ended - progress.counting_ended),
@@ -186,8 +179,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _trained(
     options: argparse.Namespace, names: list[str], progress: _Progress
-) -> tuple[Tokenizer, PieceCountsHeader | None, int]:
-    """Return the vocabulary, the header of its piece counts if any, and the size of its text."""
+) -> tuple[Tokenizer, dict[str, Any], int]:
+    """Return the vocabulary, whether its piece counts are exact, and the size of its text."""
     rules = _rules(options)
     stored = [*filter(pieces.are_counts, names)]
     texts = [name for name in names if name not in stored]
@@ -195,7 +188,7 @@ def _trained(
     pattern = pieces.pattern(options)
     if options.balance:
         tokenizer, corpus_bytes = _balanced(options, names, pattern, rules, progress)
-        return tokenizer, None, corpus_bytes
+        return tokenizer, pieces.pruning(None), corpus_bytes
     pieces.check_shares(options, names)
     if not (stored or options.weight or options.share or options.min_count > 1):
         corpus = common.corpus(options, texts)
@@ -203,7 +196,7 @@ def _trained(
             tokenizer = Tokenizer.train(
                 corpus, options.vocab_size, pattern=pattern, progress=progress, **rules
             )
-        return tokenizer, None, progress.corpus_bytes
+        return tokenizer, pieces.pruning(None), progress.corpus_bytes
     given, base = pattern, rules["base"]
     if pattern is None and base is not None:
         pattern = base.patterns[0]
@@ -215,13 +208,13 @@ def _trained(
     with suppress(_AllRightError):
         Tokenizer.train(_nothing(), options.vocab_size, pattern=first_pattern, **rules)
     counts = _counts(options, stored, texts, pattern, progress)
-    corpus_bytes = counts.header.text_bytes
+    corpus_bytes = counts.text_bytes
     counts = counts.prune(options.min_count)
-    pieces.note_pruning(counts.header, options.quiet)
+    pieces.note_pruning(counts, options.quiet)
     tokenizer = Tokenizer.train(
         counts, options.vocab_size, pattern=pattern, progress=progress, **rules
     )
-    return tokenizer, counts.header, corpus_bytes
+    return tokenizer, pieces.pruning(counts), corpus_bytes
 
 
 def _balanced(
@@ -263,7 +256,7 @@ def _balanced(
 
 
 def _text_bytes(source: Corpus | PieceCounts) -> int:
-    counted = source.header if isinstance(source, PieceCounts) else source.report
+    counted = source if isinstance(source, PieceCounts) else source.report
     return counted.text_bytes
 
 

@@ -16,7 +16,7 @@ from bpetite._arguments import (
 )
 from bpetite._corpus import Batches, Document, File, corpus_of
 from bpetite._engine.chosen import ENGINE
-from bpetite._piece_counts.file import PieceCountsHeader, joined_header, opened, write_counts
+from bpetite._piece_counts.file import Header, joined_header, opened, write_counts
 from bpetite._piece_counts.shares import Share, share_weights
 from bpetite._piece_records import MAX_COUNT, RecordError, read_records, shown, write_records
 from bpetite._pretokenizer import pattern_of, portable_pattern
@@ -46,16 +46,29 @@ class PieceCounts:
     {' be': 3, ' not': 2, ' to': 2, 'or': 2, 'to': 1}
     """
 
-    __slots__ = ("_header", "_records")
+    __slots__ = (
+        *("_header", "_records"),
+        *("dropped_pieces", "min_count", "pattern", "pieces", "text_bytes"),
+    )
 
-    def __init__(self, header: PieceCountsHeader | None = None, records: bytes = b"", /) -> None:
+    def __init__(self, header: Header | None = None, records: bytes = b"", /) -> None:
         """Not for users: call `from_corpus`, `from_items` or `load`."""
-        if not isinstance(header, PieceCountsHeader):
+        if not isinstance(header, Header):
             raise TypeError(
                 "PieceCounts is not made by a call; use PieceCounts.from_corpus or PieceCounts.load"
             )
         self._header = header
         self._records = records
+        self.pattern: str = header.pattern
+        """The pattern that split the text: a regular expression."""
+        self.pieces: int = header.pieces
+        """The number of pieces, each occurrence counted. `len` gives the distinct ones."""
+        self.text_bytes: int = header.text_bytes
+        """The number of bytes of these pieces in UTF-8."""
+        self.min_count: int = header.min_count
+        """The highest `min_count` by which these counts, or parts of them, were pruned, else 1."""
+        self.dropped_pieces: int = header.dropped_pieces
+        """The number of pieces that pruning has dropped, each occurrence counted."""
 
     # Counting
 
@@ -153,7 +166,7 @@ class PieceCounts:
         counts of an empty text or another pattern, and for lists of different lengths; and
         OverflowError for a count above 64 bits.
         """
-        weights = share_weights([each.header.text_bytes for each in counts], shares)
+        weights = share_weights([each.text_bytes for each in counts], shares)
         return cls._merged(counts, weights, 1)
 
     def prune(self, min_count: int) -> PieceCounts:
@@ -164,7 +177,7 @@ class PieceCounts:
         header says how much was dropped.
 
         >>> counts = PieceCounts.from_corpus("a b b b c").prune(2)
-        >>> dict(counts.items()), counts.header.min_count, counts.header.dropped_pieces
+        >>> dict(counts.items()), counts.min_count, counts.dropped_pieces
         ({' b': 3}, 2, 2)
 
         Raises ValueError for a `min_count` below 1.
@@ -233,20 +246,20 @@ class PieceCounts:
             return cls(file.header, records)
 
     @staticmethod
-    def read_header(path: str | os.PathLike[str]) -> PieceCountsHeader:
+    def read_header(path: str | os.PathLike[str]) -> Header:
         """Return the header of a file of piece counts. The rest of the file is not read.
 
-        Raises the errors of `load`.
+        It has the fields of the counts, and `distinct_pieces` and `unicode_version`. Raises the
+        errors of `load`.
         """
         with opened(path) as file:
             return file.header
 
     # Looking inside
 
-    @property
-    def header(self) -> PieceCountsHeader:
-        """The pattern, the totals, and whether the counts were pruned."""
-        return self._header
+    def checked_pattern(self, pattern: str | None) -> str:
+        """Return the pattern of the pieces. Raises ValueError if `pattern` is another one."""
+        return self._header.checked_pattern(pattern)
 
     def items(self) -> Iterator[tuple[str, int]]:
         """Yield each piece and its count, in the order of the pieces' bytes."""
@@ -298,6 +311,6 @@ def _sums(items: list[tuple[str, int]]) -> dict[str, int]:
     return sums
 
 
-def _new_header(pattern: str) -> PieceCountsHeader:
+def _new_header(pattern: str) -> Header:
     """Return the header of counts by a pattern, without totals."""
-    return PieceCountsHeader(portable_pattern(pattern_of(pattern)), VERSION, 1, 0, 0, 0, 0)
+    return Header(portable_pattern(pattern_of(pattern)), VERSION, 1, 0, 0, 0, 0)

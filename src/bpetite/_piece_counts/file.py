@@ -26,14 +26,8 @@ _MAX_HEADER_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class PieceCountsHeader:
-    """The header of a file of piece counts.
-
-    >>> from bpetite import PieceCounts
-    >>> header = PieceCounts.from_corpus("to be or not to be").header
-    >>> header.distinct_pieces, header.pieces, header.text_bytes, header.min_count
-    (5, 6, 18, 1)
-    """
+class Header:
+    """The header of a file of piece counts."""
 
     pattern: str
     """The pattern that split the text: a regular expression."""
@@ -51,12 +45,7 @@ class PieceCountsHeader:
     """The number of bytes of these pieces in UTF-8."""
 
     def checked_pattern(self, pattern: str | None) -> str:
-        """Return the pattern of the pieces. Raises ValueError if `pattern` is another one.
-
-        >>> from bpetite import PieceCounts
-        >>> PieceCounts.from_corpus("a", pattern=".").header.checked_pattern(None)
-        '.'
-        """
+        """Return the pattern of the pieces. Raises ValueError if `pattern` is another one."""
         if pattern is not None and portable_pattern(pattern_of(pattern)) != self.pattern:
             raise ValueError(
                 f"the pieces are of the pattern {shown_pattern(self.pattern)}, not of "
@@ -64,7 +53,7 @@ class PieceCountsHeader:
             )
         return self.pattern
 
-    def check_fits(self, other: PieceCountsHeader) -> None:
+    def check_fits(self, other: Header) -> None:
         """Raise ValueError unless the counts of `other` may be added."""
         if self.pattern != other.pattern:
             raise ValueError(
@@ -72,7 +61,7 @@ class PieceCountsHeader:
                 f"{shown_pattern(other.pattern)}; count all text with one pattern"
             )
 
-    def with_totals(self, totals: Totals) -> PieceCountsHeader:
+    def with_totals(self, totals: Totals) -> Header:
         """Return the header of other records. Raises OverflowError above 64 bits."""
         dropped = self.dropped_pieces + totals.dropped_pieces
         if dropped > MAX_COUNT:
@@ -86,9 +75,7 @@ class PieceCountsHeader:
         )
 
 
-def joined_header(
-    headers: Sequence[PieceCountsHeader], weights: Sequence[int], min_count: int
-) -> PieceCountsHeader:
+def joined_header(headers: Sequence[Header], weights: Sequence[int], min_count: int) -> Header:
     """Return the header of a sum, without its totals. Raises ValueError if two do not fit."""
     first = headers[0]
     for header in headers[1:]:
@@ -109,7 +96,7 @@ class CountsFile:
         """The offset of the first record."""
         self.header, self._hash = self._read_header(line)
 
-    def _read_header(self, line: bytes) -> tuple[PieceCountsHeader, str]:
+    def _read_header(self, line: bytes) -> tuple[Header, str]:
         if not line.startswith(_BEGINNING):
             raise ValueError(f"{self.name}: not a file of piece counts")
         try:
@@ -134,9 +121,9 @@ class CountsFile:
             )
         return header, hash
 
-    def _checked(self, fields: dict[str, Any]) -> PieceCountsHeader:
+    def _checked(self, fields: dict[str, Any]) -> Header:
         try:
-            header = PieceCountsHeader(**fields)
+            header = Header(**fields)
         except TypeError:
             raise self._damaged("the header is not valid") from None
         for name, value in asdict(header).items():
@@ -194,7 +181,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[CountsFile]:
         yield CountsFile(file, os.fspath(path))
 
 
-def header_line(header: PieceCountsHeader, hash: str) -> bytes:
+def header_line(header: Header, hash: str) -> bytes:
     """Return the first line of a file; an empty `hash` leaves the hash out."""
     line = _json(header, hash)
     longest = replace(
@@ -208,14 +195,14 @@ def header_line(header: PieceCountsHeader, hash: str) -> bytes:
     return line.ljust(len(_json(longest, hash))) + b"\n"
 
 
-def _json(header: PieceCountsHeader, hash: str) -> bytes:
+def _json(header: Header, hash: str) -> bytes:
     fields = {"format": _FORMAT, "version": _FORMAT_VERSION, **asdict(header)}
     if hash:
         fields["sha256"] = hash
     return json.dumps(fields).encode()
 
 
-def _hash(header: PieceCountsHeader, records: bytes) -> str:
+def _hash(header: Header, records: bytes) -> str:
     import hashlib  # imported here, since few programs need it
 
     sha256 = hashlib.sha256(records)
@@ -224,7 +211,7 @@ def _hash(header: PieceCountsHeader, records: bytes) -> str:
 
 
 def write_counts(
-    path: str | os.PathLike[str], overwrite: bool, header: PieceCountsHeader, records: bytes
+    path: str | os.PathLike[str], overwrite: bool, header: Header, records: bytes
 ) -> None:
     """Write a file whole or not at all."""
     with new_file(os.fspath(path), overwrite) as file:

@@ -35,15 +35,14 @@ _GROUP = 64  # the tokens that are checked together
 
 _SIZES_PER_OCTAVE = 4  # the points of a curve while the vocabulary doubles
 
-Text = str | Batches
 """A text that is one document, or a corpus such as `bpetite.corpora.Corpus`."""
 
 
 def report(
     tokenizers: Mapping[str, Tokenizer],
-    texts: Mapping[str, Text],
+    texts: Mapping[str, str | Batches],
     *,
-    parallel: Mapping[str, Text] | None = None,
+    parallel: Mapping[str, str | Batches] | None = None,
     next_merges: int = 1000,
     next_bytes: int = 1 << 20,
 ) -> Report:
@@ -106,7 +105,7 @@ def report(
     )
 
 
-def _corpus_of(name: str, text: Text) -> Batches:
+def _corpus_of(name: str, text: str | Batches) -> Batches:
     if isinstance(text, str):
         return WholeText(text)
     if not isinstance(text, Batches):

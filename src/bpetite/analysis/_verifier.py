@@ -20,7 +20,7 @@ from bpetite.formats._files import SourceFile
 from bpetite.formats._huggingface import reference_encode
 from bpetite.formats._huggingface import reference_of as tokenizers_of
 from bpetite.formats._reference import PROBE, Encode, IncomparableError, Reference, first_difference
-from bpetite.formats._registry import AnyPath, read
+from bpetite.formats._registry import read
 from bpetite.formats._tiktoken import reference_of as tiktoken_of
 from bpetite.formats._tiktoken_names import encoding_of, from_name
 
@@ -62,7 +62,7 @@ class Verifier:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        model: AnyPath,
+        model: str | os.PathLike[str],
         format: str | None = None,
         *,
         against: str | Tokenizer | None = None,

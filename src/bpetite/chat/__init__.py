@@ -12,7 +12,7 @@ except ModuleNotFoundError as _error:
 
 from bpetite.chat._encoded import Encoded
 from bpetite.chat._prefix import KeptPrefix, keeps_prefix
-from bpetite.chat._prompt import ChatTemplateError, Piece, RenderedPrompt
+from bpetite.chat._prompt import ChatTemplateError, OriginText, RenderedPrompt
 from bpetite.chat._template import ChatTemplate
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "ChatTemplateError",
     "Encoded",
     "KeptPrefix",
-    "Piece",
+    "OriginText",
     "RenderedPrompt",
     "keeps_prefix",
 ]

@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from bpetite import Tokenizer
-from bpetite.chat._prompt import ChatTemplateError, Origin, Piece, RenderedPrompt, encoded
-from bpetite.chat._text import GENERATED, Text, number_of
+from bpetite.chat._prompt import ChatTemplateError, Origin, OriginText, RenderedPrompt, encoded
 
 _ASSISTANTS = ("assistant", "model")  # roles whose messages `labels` keeps
 
@@ -35,7 +34,7 @@ class Encoded:
         tokenizer: Tokenizer,
         prompt: RenderedPrompt,
         has_generation: bool,
-        rendered: Callable[[int, bool], Text],
+        rendered: Callable[[int, bool], RenderedPrompt],
         ids: Iterable[int] | None = None,
         guard: Iterable[str] | None = None,
     ) -> None:
@@ -57,17 +56,17 @@ class Encoded:
     @property
     def origins(self) -> list[Origin]:
         """For each id, where its first character comes from."""
-        return [piece.origin for piece in self._pieces]
+        return [text.origin for text in self._sources]
 
     @property
     def message_numbers(self) -> list[int | None]:
         """For each id, the number of the message that has its first character, or None."""
-        return [piece.message for piece in self._pieces]
+        return [text.message for text in self._sources]
 
     @property
     def roles(self) -> list[str | None]:
         """For each id, the role of that message, or None."""
-        return [piece.role for piece in self._pieces]
+        return [text.role for text in self._sources]
 
     @property
     def messages(self) -> list[range]:
@@ -139,15 +138,20 @@ class Encoded:
         return [*(start for start, count in pairs for _ in range(count)), size], False
 
     @cached_property
-    def _pieces(self) -> list[Piece]:
-        runs = [*self.prompt.spans()]
-        begins = [start for start, _, _ in runs]
-        pieces = [self.prompt.piece("", origin) for _, _, origin in runs]
-        starts, _ = self._starts
-        return [pieces[bisect_right(begins, start) - 1] for start in starts[:-1]]
+    def _sources(self) -> list[OriginText]:
+        """For each id, the text that has its first character."""
+        begins, starts = [start for start, _, _ in self._spans()], self._starts[0]
+        texts = self.prompt.texts
+        return [texts[bisect_right(begins, start) - 1] for start in starts[:-1]]
+
+    def _spans(self) -> list[tuple[int, int, OriginText]]:
+        """Return where each text of one origin begins and ends in the UTF-8 of the prompt."""
+        texts = self.prompt.texts
+        bounds = pairwise(accumulate((len(encoded(each.text)) for each in texts), initial=0))
+        return [(*span, text) for span, text in zip(bounds, texts, strict=True)]
 
     def _generated(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, origin in self.prompt.spans() if origin & GENERATED]
+        return [(start, end) for start, end, text in self._spans() if text.generated]
 
     def _assistants(self) -> list[tuple[int, int]]:
         """Return the span of each assistant's message in the UTF-8 of the text."""
@@ -175,18 +179,18 @@ class Encoded:
             raise _placeless(
                 number, f"the template refuses the messages up to it: {error}"
             ) from error
-        text = self.prompt.rendered
-        start = _beginning(text, asking, number)
+        prompt, text, ending_text = self.prompt, self.prompt.text, ending.text
+        start = _beginning(prompt, asking, number)
         begin = _beginning(ending, asking, number)
         own_end = max((end for _, end in _runs_of(ending, number)), default=begin)
         place = start + own_end - begin
-        if text[start:place] != ending[begin:own_end]:
+        if text[start:place] != ending_text[begin:own_end]:
             # Later messages have changed the turn, so its text ends where the next message begins.
-            later = (first for first, _ in _runs_of(text, number + 1, len(self.prompt.roles)))
+            later = (first for first, _ in _runs_of(prompt, number + 1, len(prompt.roles)))
             bound = min((first for first in later if first > start), default=len(text))
-            own = (end for _, end in _runs_of(text, number) if start <= end <= bound)
+            own = (end for _, end in _runs_of(prompt, number) if start <= end <= bound)
             place = max(own, default=start)
-        footer = str.__str__(ending[own_end:])
+        footer = ending_text[own_end:]
         return start, place + self._end_token(footer[: _common(text, place, footer)])
 
     def _end_token(self, footer: str) -> int:
@@ -215,19 +219,20 @@ def _starts_of(tokens: list[bytes], text: str) -> list[int]:
     return starts
 
 
-def _beginning(text: Text, asking: Text, number: int) -> int:
+def _beginning(prompt: RenderedPrompt, asking: RenderedPrompt, number: int) -> int:
     """Return where a message begins: where the prompt that asks for it would end.
 
     If earlier turns look different in that prompt, only its text after them is compared. If the
     text before the message ends in another way, the message begins with its own characters.
     """
-    if text.startswith(asking):
-        return len(asking)
-    own = min((start for start, _ in _runs_of(text, number)), default=None)
+    text, asking_text = prompt.text, asking.text
+    if text.startswith(asking_text):
+        return len(asking_text)
+    own = min((start for start, _ in _runs_of(prompt, number)), default=None)
     if own is None:
         raise _placeless(number, "it has no text, and later messages have changed earlier ones")
-    place = max((end for _, end in _runs_of(text, 0, number) if end <= own), default=0)
-    header = str.__str__(asking[max((end for _, end in _runs_of(asking, 0, number)), default=0) :])
+    place = max((end for _, end in _runs_of(prompt, 0, number) if end <= own), default=0)
+    header = asking_text[max((end for _, end in _runs_of(asking, 0, number)), default=0) :]
     common = _common(text, place, header)
     if common < len(header) and place + common != own:
         reason = f"it does not follow {header!r:.80}, with which the prompt that asks for it ends"
@@ -235,14 +240,14 @@ def _beginning(text: Text, asking: Text, number: int) -> int:
     return place + common
 
 
-def _runs_of(text: Text, first: int, stop: int | None = None) -> list[tuple[int, int]]:
+def _runs_of(prompt: RenderedPrompt, first: int, stop: int | None = None) -> list[tuple[int, int]]:
     """Return start and end of each run of a message, or of the messages up to `stop`."""
     numbers = range(first, first + 1 if stop is None else stop)
     found = []
     start = 0
-    for run, origin in text.runs():
-        end = start + len(run)
-        if number_of(origin) in numbers:
+    for each in prompt.texts:
+        end = start + len(each.text)
+        if each.message in numbers:
             found.append((start, end))
         start = end
     return found
@@ -250,7 +255,7 @@ def _runs_of(text: Text, first: int, stop: int | None = None) -> list[tuple[int,
 
 def _common(text: str, place: int, other: str) -> int:
     """Return how many characters of a text, from a place on, another text begins with."""
-    pairs = enumerate(zip(text[place : place + len(other)], str.__str__(other), strict=False))
+    pairs = enumerate(zip(text[place : place + len(other)], other, strict=False))
     first = next((count for count, (one, two) in pairs if one != two), None)
     return min(len(text) - place, len(other)) if first is None else first
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -26,7 +27,7 @@ class ChatTemplateError(ValueError):
         self.line = line
 
 
-class Piece(NamedTuple):
+class OriginText(NamedTuple):
     """Characters of a prompt that come from the same place.
 
     `message` is the number of the message that has them, and `line` the line of the template that
@@ -53,13 +54,10 @@ class RenderedPrompt:
     [Trusted('<u>'), 'Hi</u>', Trusted('</u>')]
     """
 
-    __slots__ = ("_trusted_roles", "rendered", "roles")
-
     def __init__(
         self, text: Text, roles: Sequence[str | None], trusted_roles: Collection[str]
     ) -> None:
-        self.rendered: Text = text
-        """The text with the origins of its characters, for other modules of this package."""
+        self._text = text
         self.roles: Sequence[str | None] = roles
         """The role of each message, or None."""
         self._trusted_roles = trusted_roles
@@ -67,7 +65,7 @@ class RenderedPrompt:
     @property
     def text(self) -> str:
         """The prompt as one string: what transformers renders."""
-        return str.__str__(self.rendered)
+        return str.__str__(self._text)
 
     @property
     def segments(self) -> list[str]:
@@ -76,17 +74,17 @@ class RenderedPrompt:
         So are the messages of trusted roles. All other text is plain: messages, tools, documents
         and other arguments. Joined, the segments are the text.
         """
-        keyed = ((self._segment(origin), run) for run, origin in self.rendered.runs())
+        keyed = ((self._segment(origin), run) for run, origin in self._text.runs())
         return [
             Trusted(text) if key is None else text
             for key, runs in groupby(keyed, key=lambda pair: pair[0])
             for text in ["".join(run for _, run in runs)]
         ]
 
-    @property
-    def pieces(self) -> list[Piece]:
-        """The text in pieces of one origin."""
-        return [self.piece(run, origin) for run, origin in self.rendered.runs()]
+    @cached_property
+    def texts(self) -> list[OriginText]:
+        """The text, divided where the origin changes."""
+        return [self._described(run, origin) for run, origin in self._text.runs()]
 
     def check(self, tokenizer: Tokenizer, *, guard: Iterable[str] | None = None) -> None:
         """Raise ChatTemplateError if a special literal has a character that is untracked.
@@ -103,7 +101,7 @@ class RenderedPrompt:
         bpetite.chat._prompt.ChatTemplateError: line 1 of the template prints untracked text with \
 the special token 'end'; use fewer string operations on that line, or print the text unchanged
         """
-        if all(line_of(origin) is None for _, origin in self.rendered.runs()):
+        if all(line_of(origin) is None for _, origin in self._text.runs()):
             return
         guard = None if guard is None else frozenset(guard)
         text = self.text
@@ -118,7 +116,7 @@ the special token 'end'; use fewer string operations on that line, or print the 
         literal = re.compile(f"(?=({'|'.join(map(re.escape, special))}))")
         longest = len(special[0])
         start = 0
-        for run, origin in self.rendered.runs():
+        for run, origin in self._text.runs():
             end = start + len(run)
             line = line_of(origin)
             if line is not None:
@@ -132,20 +130,11 @@ the special token 'end'; use fewer string operations on that line, or print the 
                         )
             start = end
 
-    def spans(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the start and the end of each run in the text's UTF-8, and its origin."""
-        start = 0
-        for run, origin in self.rendered.runs():
-            end = start + len(encoded(run))
-            yield start, end, origin
-            start = end
-
-    def piece(self, text: str, origin: int) -> Piece:
-        """Describe a text of one origin."""
+    def _described(self, text: str, origin: int) -> OriginText:
         number = number_of(origin)
         line = line_of(origin)
         name: Origin = "message" if number >= 0 else _NAMES.get(number, "untracked")
-        return Piece(
+        return OriginText(
             text,
             name,
             number if number >= 0 else None,

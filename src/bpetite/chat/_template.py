@@ -166,9 +166,9 @@ class ChatTemplate:
         )
         messages = getattr(messages, "messages", messages)
 
-        def rendered(count: int, add_generation_prompt: bool) -> Text:
-            data = plain_messages(messages[:count])
-            return self._rendered(data, add_generation_prompt=add_generation_prompt, **arguments)
+        def rendered(count: int, add_generation_prompt: bool) -> RenderedPrompt:
+            some = messages[:count]
+            return self.render(some, add_generation_prompt=add_generation_prompt, **arguments)
 
         has_generation = _GENERATION.search(self._chosen(tools).source) is not None
         return Encoded(tokenizer, prompt, has_generation, rendered, ids, guard)

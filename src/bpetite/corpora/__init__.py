@@ -9,11 +9,11 @@ from bpetite._lazy import lazy_names
 
 if TYPE_CHECKING:
     from bpetite._corpus import Batch
-    from bpetite.corpora._corpus import Corpus, CorpusFile, Report
+    from bpetite.corpora._corpus import Corpus, CorpusFile, CorpusReport
     from bpetite.corpora._encode import Block, count, encode
     from bpetite.corpora._found import BadDocument, BadDocumentError
     from bpetite.corpora._inputs.settings import Span
-    from bpetite.corpora._opened import Blocks, PackedBlock, TokenFolder, open
+    from bpetite.corpora._opened import TokenFolder, open
     from bpetite.corpora._part import tokenize_part
     from bpetite.corpora._plan import Part, plan
     from bpetite.corpora._repair import Repair, repair
@@ -27,15 +27,13 @@ else:
             "Batch": "_corpus.Batch",
             "Corpus": "_corpus.Corpus",
             "CorpusFile": "_corpus.CorpusFile",
-            "Report": "_corpus.Report",
+            "CorpusReport": "_corpus.CorpusReport",
             "Block": "_encode.Block",
             "count": "_encode.count",
             "encode": "_encode.encode",
             "BadDocument": "_found.BadDocument",
             "BadDocumentError": "_found.BadDocumentError",
             "Span": "_inputs.settings.Span",
-            "Blocks": "_opened.Blocks",
-            "PackedBlock": "_opened.PackedBlock",
             "TokenFolder": "_opened.TokenFolder",
             "open": "_opened.open",
             "tokenize_part": "_part.tokenize_part",
@@ -58,13 +56,11 @@ __all__ = [
     "BadDocumentError",
     "Batch",
     "Block",
-    "Blocks",
     "Corpus",
     "CorpusFile",
-    "PackedBlock",
+    "CorpusReport",
     "Part",
     "Repair",
-    "Report",
     "Span",
     "TokenFolder",
     "TokenizeProgress",

@@ -25,7 +25,6 @@ from bpetite.formats._systems import file_key
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-OnBad = Literal["raise", "skip"]
 
 BadLog = str | os.PathLike[str] | IO[str] | None
 """Where bad documents are named: a path, or an open text file."""
@@ -77,7 +76,7 @@ class Corpus:
         format: Format | None = None,
         text_field: str = "text",
         separator: str | None = None,
-        on_bad: OnBad = "raise",
+        on_bad: Literal["raise", "skip"] = "raise",
         bad_log: BadLog = None,
     ) -> None:
         self._settings = _checked(format, text_field, separator, on_bad)
@@ -86,7 +85,7 @@ class Corpus:
         self.spans: list[Span] = [Span(path) for path in listed(paths, format is not None)]
         """The files, or the spans of files that make up a part."""
         self._bad_log = _checked_log(bad_log, self.spans)
-        self.report: Report = Report()
+        self.report: CorpusReport = CorpusReport()
         """Counts of the last iteration, up to its last batch."""
 
     @property
@@ -117,7 +116,7 @@ class Corpus:
         corpus._settings = self._settings
         corpus.spans = [Span(*span) for span in spans]
         corpus._bad_log = _checked_log(bad_log, corpus.spans)
-        corpus.report = Report()
+        corpus.report = CorpusReport()
         return corpus
 
     def parts(self, part_bytes: int) -> list[Corpus]:
@@ -181,7 +180,7 @@ class Corpus:
         return self._read(self._settings)
 
     def _read(self, settings: ReadSettings) -> Iterator[ReadItem]:
-        self.report = report = Report()
+        self.report = report = CorpusReport()
         log = _Log(self._bad_log)
         # A thread that waits for a pipe could not be stopped.
         can_stop = all(storage.is_file(span.path) for span in self.spans)
@@ -220,7 +219,7 @@ class Corpus:
 
 
 @dataclass
-class Report:
+class CorpusReport:
     """Counts of one iteration over a corpus, up to the last batch."""
 
     documents: int = 0
@@ -470,7 +469,7 @@ def _without_secrets(item: ReadItem) -> ReadItem:
 
 
 def _checked(
-    format: Format | None, text_field: str, separator: str | None, on_bad: OnBad
+    format: Format | None, text_field: str, separator: str | None, on_bad: Literal["raise", "skip"]
 ) -> ReadSettings:
     """Return settings for these arguments of `Corpus`. Raises ValueError or TypeError."""
     if format is not None and format not in FORMATS:

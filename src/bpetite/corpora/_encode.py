@@ -20,14 +20,16 @@ _NO_DOCUMENTS = array("Q", [0])
 
 
 class Block(NamedTuple):
-    """The ids of some documents: document i has `ids[offsets[i] : offsets[i + 1]]`."""
+    """The ids of neighboring documents: document i has `ids[offsets[i] : offsets[i + 1]]`."""
 
     ids: memoryview
-    """Four bytes each, or two."""
+    """Four bytes each, or two. In a block of a folder, a view of its file if one file has them."""
     offsets: memoryview
-    """One more than documents, of eight bytes each; the first is 0."""
+    """One more than documents; the first is 0. They have eight bytes each, and four in a block of a
+    folder, as attention kernels take them: `cu_seqlens`."""
     is_complete: bool = True
-    """Whether the last document ends here. If not, the next block continues it."""
+    """Whether the last document ends here. If not, the next block of `encode` continues it. A block
+    of a folder does not say: its first and its last document may be cut."""
 
 
 def encode(

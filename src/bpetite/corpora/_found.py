@@ -12,15 +12,13 @@ from typing import Literal, NamedTuple
 from bpetite._corpus import Batch
 from bpetite.corpora import _storage as storage
 
-Unit = Literal["file", "line", "row", "document"]
-
 
 class BadDocument(NamedTuple):
     """A document that cannot be read, or the rest of a file if that cannot."""
 
     path: str
     """A URL has no user and no query, which may be secrets."""
-    unit: Unit
+    unit: Literal["file", "line", "row", "document"]
     """What `row` counts; "file" if the whole file, or its rest, cannot be read."""
     row: int | None
     """The position in the file, from 0. None for a file, and for a line that is skipped in a later

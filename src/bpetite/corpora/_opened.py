@@ -10,9 +10,10 @@ from copy import copy
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 from bpetite._arguments import as_integer
+from bpetite.corpora._encode import Block
 from bpetite.corpora._folder import Folder, Settings, ShardFacts
 from bpetite.corpora._new_files import in_file_order
 from bpetite.corpora._shuffle import Shuffle
@@ -25,16 +26,6 @@ _MAX_MAPPED_SHARDS = 64 if KEEPS_HANDLES else None
 """A shard has two mapped files, and some systems allow only 256 open files."""
 
 _SEARCHED_IDS = 1 << 20
-
-
-class PackedBlock(NamedTuple):
-    """Neighboring ids of a folder: a document goes on where the one before it ends."""
-
-    ids: memoryview
-    """Two bytes each, or four: a view of the mapped file, or a copy if they lie in two files."""
-    offsets: memoryview
-    """Where each document begins in `ids`, and where the last one ends: four bytes each, the first
-    is 0. Attention kernels call them `cu_seqlens`. The first and the last document may be cut."""
 
 
 def open(folder: str | os.PathLike[str], split: str = "train") -> TokenFolder:
@@ -118,15 +109,17 @@ class TokenFolder:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._path, self._split)
 
-    def blocks(self, length: int, *, seed: int | None = None) -> Blocks:
+    def blocks(self, length: int, *, seed: int | None = None) -> Sequence[Block]:
         """Return all ids in blocks of `length`, the last of which may be shorter.
 
-        A seed shuffles the others, into the same order on every machine. The docstring of `open`
-        has an example. Raises ValueError for a length below 1.
+        A seed shuffles the others, into the same order on every machine. A slice is again such a
+        sequence: `blocks[done:][rank::ranks][worker::workers]` is what is left for a worker. A
+        block is computed when it is asked for, and the sequence can be pickled. The docstring of
+        `open` has an example. Raises ValueError for a length below 1.
         """
-        return Blocks(self, length, seed)
+        return _Blocks(self, length, seed)
 
-    def _packed(self, start: int, end: int) -> PackedBlock:
+    def _packed(self, start: int, end: int) -> Block:
         """Return the ids from a position among all ids up to another, which is not among them."""
         parts: list[memoryview] = []
         offsets = [0]
@@ -149,7 +142,7 @@ class TokenFolder:
         if not self._stores_ends:
             offsets += (offset for offset in self._boundaries(ids) if 0 < offset < len(ids))
             offsets.append(len(ids))
-        return PackedBlock(ids, memoryview(array("i", offsets)))
+        return Block(ids, memoryview(array("i", offsets)))
 
     def _boundaries(self, ids: memoryview) -> Iterable[int]:
         """Return where a document ends and the next begins, found by the tokens around them."""
@@ -217,15 +210,10 @@ def _mapped(
     return Mapped(in_file_order(ids), None if bounds is None else in_file_order(bounds), units)
 
 
-class Blocks(Sequence[PackedBlock]):
-    """All ids of a folder in blocks, in an order; `TokenFolder.blocks` makes it.
-
-    A slice is again such a sequence: `blocks[done:][rank::ranks][worker::workers]` is what is left
-    for a worker. It computes a block when it is asked for, and can be pickled.
-    """
+class _Blocks(Sequence[Block]):
+    """All ids of a folder in blocks, in an order."""
 
     def __init__(self, folder: TokenFolder, length: int, seed: int | None) -> None:
-        """Not for users: call `TokenFolder.blocks`."""
         length = as_integer(length, "length must be an integer")
         if length < 1:
             raise ValueError(f"length must be positive, got {length}")
@@ -242,10 +230,10 @@ class Blocks(Sequence[PackedBlock]):
         return len(self._places)
 
     @overload
-    def __getitem__(self, index: int) -> PackedBlock: ...
+    def __getitem__(self, index: int) -> Block: ...
     @overload
-    def __getitem__(self, index: slice) -> Blocks: ...
-    def __getitem__(self, index: int | slice) -> PackedBlock | Blocks:
+    def __getitem__(self, index: slice) -> _Blocks: ...
+    def __getitem__(self, index: int | slice) -> Block | _Blocks:
         """Return a block, or some as a sequence."""
         place = self._places[index]
         if isinstance(place, range):
@@ -254,9 +242,9 @@ class Blocks(Sequence[PackedBlock]):
             return some
         return self._block(place)
 
-    def __iter__(self) -> Iterator[PackedBlock]:
+    def __iter__(self) -> Iterator[Block]:
         return map(self._block, self._places)
 
-    def _block(self, place: int) -> PackedBlock:
+    def _block(self, place: int) -> Block:
         start = (self._shuffle(place) if place < self._whole else place) * self._length
         return self._folder._packed(start, min(start + self._length, self._ids))

@@ -37,11 +37,9 @@ FORMATS = tuple(_BY_NAME)
 
 _BEGINNING_BYTES = 1 << 16
 
-AnyPath = str | os.PathLike[str]
-
 
 def read(
-    path: AnyPath,
+    path: str | os.PathLike[str],
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
@@ -120,7 +118,7 @@ def _recognised(file: SourceFile) -> Format:
     return next(chain(not_json, certain, likely), None) or refuse_object(file)
 
 
-def recognise(path: AnyPath) -> str | None:
+def recognise(path: str | os.PathLike[str]) -> str | None:
     """Return which of FORMATS a file or a folder seems to have, None if none.
 
     Only the content counts. Whether the file is valid, only `Tokenizer.load` tells.
@@ -139,7 +137,7 @@ def recognise(path: AnyPath) -> str | None:
     return found.name if found.is_certain(file) else None
 
 
-def _is_plain_text(path: AnyPath) -> bool:
+def _is_plain_text(path: str | os.PathLike[str]) -> bool:
     """Return whether the beginning of a file shows that it has none of FORMATS."""
     if not os.path.isfile(path):
         return False  # a pipe can be read only once
@@ -152,7 +150,10 @@ def _is_plain_text(path: AnyPath) -> bool:
 
 
 def write(
-    vocabulary: Vocabulary, path: AnyPath, overwrite: bool = False, format: str | None = None
+    vocabulary: Vocabulary,
+    path: str | os.PathLike[str],
+    overwrite: bool = False,
+    format: str | None = None,
 ) -> None:
     """Write a vocabulary in the given format, or in the one that the path asks for.
 
@@ -166,7 +167,7 @@ def write(
     write_files(files, overwrite)
 
 
-def format_of_path(path: AnyPath) -> str:
+def format_of_path(path: str | os.PathLike[str]) -> str:
     """Return the format that a path to write asks for. A folder exists, or ends in a slash.
 
     >>> [format_of_path(name) for name in ("m.json", "m.tiktoken", "tokenizer.json", "vocab.json")]

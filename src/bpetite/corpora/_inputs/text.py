@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import Literal
 
 from bpetite._corpus import Batch
 from bpetite.corpora import _storage as storage
-from bpetite.corpora._found import BadDocument, DataError, Found, Unit, batch_of, without
+from bpetite.corpora._found import BadDocument, DataError, Found, batch_of, without
 from bpetite.corpora._inputs.jsonl import first_line_of, first_row_of, line_blocks, spans_by_bytes
 from bpetite.corpora._inputs.settings import ReadSettings, Span
 from bpetite.corpora._inputs.source import InputFile
@@ -94,7 +95,7 @@ def _found(
     if utf8_error(data) is None:
         return Found(batch_of(documents, rows))
     separator = settings.separator or b""
-    unit: Unit = "line" if separator == b"\n" else "document"
+    unit: Literal["line", "document"] = "line" if separator == b"\n" else "document"
     begin = -1
     first_row: int | None = None
     bad = {}
