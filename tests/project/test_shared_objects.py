@@ -71,7 +71,7 @@ def public(names: Iterable[str]) -> set[str]:
     "name", ["Tokenizer", "PieceCounts", "StreamVocabulary", "Corpus", "TokenFolder", "Encoding"]
 )
 def test_threads_use_every_method_of_a_shared_object(name: str) -> None:
-    [kind] = (vars(each)[name] for each in (bpetite, corpora, tiktoken) if name in vars(each))
+    [kind] = (getattr(each, name) for each in (bpetite, corpora, tiktoken) if name in each.__all__)
     members = public(dir(kind))
     assert members <= threads.SHARED[name].keys()
 

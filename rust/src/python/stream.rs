@@ -18,11 +18,10 @@ type Object<'py> = Bound<'py, PyAny>;
 
 /// The names of attributes and methods of Python's states and streams.
 pub struct Names {
-    automaton: Py<PyString>,
+    after: Py<PyString>,
     pub join: Py<PyString>,
     native_tokens: Py<PyString>,
     pending: Py<PyString>,
-    state: Py<PyString>,
     pub step_any: Py<PyString>,
     text_of: Py<PyString>,
     pub transitions: Py<PyString>,
@@ -36,11 +35,10 @@ impl Names {
         NAMES.get_or_init(py, || {
             let name = |name| PyString::intern(py, name).unbind();
             Names {
-                automaton: name("automaton"),
+                after: name("after"),
                 join: name("join"),
                 native_tokens: name("native_tokens"),
                 pending: name("pending"),
-                state: name("state"),
                 step_any: name("_step_any"),
                 text_of: name("text_of"),
                 transitions: name("transitions"),
@@ -164,9 +162,8 @@ impl PlainSteps {
         if !has_stepped {
             return Ok(state);
         }
-        let automaton = state.getattr(&Names::get(py).automaton)?;
         let pending = PyBytes::new(py, pending.bytes());
-        let state = automaton.call_method1(&Names::get(py).state, (pending,))?;
+        let state = state.call_method1(&Names::get(py).after, (pending,))?;
         Self::set_state(slf, state.clone())?;
         Ok(state)
     }

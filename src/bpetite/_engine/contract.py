@@ -105,15 +105,11 @@ class TokenJoiner(Protocol):
         """
 
 
-class PlainAutomaton(Protocol):
-    """The states of plain streams, which neither count nor look for stops or tags."""
-
-    def state(self, pending: Hashable, /) -> PlainState:
-        """Return the state of a stream that has made a step."""
-
-
 class PlainState(Protocol):
-    """The state of a plain stream, as `PlainSteps` reads it; Rust reads it by these names."""
+    """The state of a plain stream, which neither counts nor looks for stops or tags.
+
+    `PlainSteps` reads it, and Rust by these names.
+    """
 
     @property
     def pending(self) -> Hashable:
@@ -127,8 +123,8 @@ class PlainState(Protocol):
     def native_tokens(self) -> object | None:
         """The result of `make_native_tokens`, if it makes the steps."""
 
-    @property
-    def automaton(self) -> PlainAutomaton: ...
+    def after(self, pending: Hashable, /) -> PlainState:
+        """Return the state after steps that leave something pending."""
 
     def __getitem__(self, id: int, /) -> tuple[str, Any]:
         """Return the text of an id, and the next state; KeyError for an unknown id."""

@@ -40,6 +40,10 @@ class PlainState(dict[int, "PlainTransition"]):
     def __missing__(self, id: int) -> PlainTransition:
         return self.automaton.transition(self, id)
 
+    def after(self, pending: Pending) -> PlainState:
+        """Return the state of the same kind of stream with something else pending."""
+        return self.automaton.state(pending)
+
 
 PlainTransition = tuple[str, PlainState]
 

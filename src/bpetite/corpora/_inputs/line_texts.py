@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
 from bpetite._corpus import Batch
-from bpetite._engine import NATIVE
+from bpetite._engine.chosen import NATIVE
 from bpetite.corpora._found import batch_of
 
 
