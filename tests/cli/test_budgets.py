@@ -1,4 +1,4 @@
-"""The verbs `truncate` and `chunk`: text in, what fits a budget out."""
+"""The verb `chunk`: text in, what fits a budget out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from support.cli import TEXT, TOKENIZER, Result, failure, in_process
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
 
-from bpetite._cli import truncate
+from bpetite._cli import chunk
 
 pytestmark = quick_once
 
-TRUNCATE = ("truncate", "--model", "model.json", "--max-tokens")
+START = ("chunk", "--keep", "start", "--model", "model.json", "--max-tokens")
+END = ("chunk", "--keep", "end", "--model", "model.json", "--max-tokens")
 CHUNK = ("chunk", "--quiet", "--model", "model.json", "--max-tokens")
 
 
@@ -33,40 +34,40 @@ def lines(*arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("first_bytes", [1, 1 << 16])
 @pytest.mark.parametrize("budget", [0, 3, 10, 10_000])
-def test_truncate_writes_the_result_of_the_method(
+def test_kept_side_is_the_result_of_truncate(
     budget: int, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(truncate, "_FIRST_BYTES", first_bytes)
+    monkeypatch.setattr(chunk, "_FIRST_BYTES", first_bytes)
     number = str(budget)
     start = Result(0, TOKENIZER.truncate(TEXT, budget).encode(), [])
-    assert in_process(*TRUNCATE, number, "text.txt") == start
-    assert in_process(*TRUNCATE, number, stdin=TEXT.encode()) == start
-    assert in_process(*TRUNCATE, number, "--text", TEXT) == start
+    assert in_process(*START, number, "text.txt") == start
+    assert in_process(*START, number, stdin=TEXT.encode()) == start
+    assert in_process(*START, number, "--text", TEXT) == start
     end = Result(0, TOKENIZER.truncate(TEXT, budget, keep="end").encode(), [])
-    assert in_process(*TRUNCATE, number, "text.txt", "--keep", "end") == end
-    assert in_process(*TRUNCATE, number, "--keep", "end", stdin=TEXT.encode()) == end
+    assert in_process(*END, number, "text.txt") == end
+    assert in_process(*END, number, stdin=TEXT.encode()) == end
 
 
-def test_truncate_reads_no_more_than_it_needs(folder: Path) -> None:
+def test_kept_start_reads_no_more_than_it_needs(folder: Path) -> None:
     (folder / "long.txt").write_bytes(b"~ " * 500_000 + b"\xff")
-    assert in_process(*TRUNCATE, "3", "long.txt") == Result(0, b"~ ~", [])
+    assert in_process(*START, "3", "long.txt") == Result(0, b"~ ~", [])
     (folder / "bad.txt").write_bytes(b"~ \xff")
     expected = failure("bad.txt is not UTF-8 at byte 2 (0xff: invalid start byte)")
-    assert in_process(*TRUNCATE, "3", "bad.txt") == expected
+    assert in_process(*START, "3", "bad.txt") == expected
 
 
-@pytest.mark.parametrize("keep", ["start", "end"])
-def test_truncate_names_the_byte_that_is_not_utf_8(folder: Path, keep: str) -> None:
+@pytest.mark.parametrize("keep", [START, END], ids=["start", "end"])
+def test_kept_text_names_a_byte_that_is_not_utf_8(folder: Path, keep: tuple[str, ...]) -> None:
     (folder / "bad.txt").write_bytes(b"~" * (2**16 - 1) + b"\xc3~~")
     expected = failure("bad.txt is not UTF-8 at byte 65535 (0xc3: invalid continuation byte)")
-    assert in_process(*TRUNCATE, "99999", "bad.txt", "--keep", keep) == expected
+    assert in_process(*keep, "99999", "bad.txt") == expected
 
 
 def test_special_tokens_may_be_ordinary_text() -> None:
     literal = "<|endoftext|>"
-    assert in_process(*TRUNCATE, "1", "--text", literal) == Result(0, literal.encode(), [])
+    assert in_process(*START, "1", "--text", literal) == Result(0, literal.encode(), [])
     ordinary = TOKENIZER.truncate(literal, 1, allowed_special=())
-    result = in_process(*TRUNCATE, "1", "--ordinary", "--text", literal)
+    result = in_process(*START, "1", "--ordinary", "--text", literal)
     assert result == Result(0, ordinary.encode(), [])
     assert ordinary != literal
 
@@ -107,7 +108,16 @@ def test_chunks_name_their_documents(folder: Path) -> None:
 def test_an_overlap_as_long_as_a_chunk_is_wrong_usage() -> None:
     result = in_process(*CHUNK, "3", "--overlap", "3", "--text", "~")
     assert (result.code, result.out) == (2, b"")
-    assert result.err[-1].endswith("error: --overlap must be below --max-tokens")
+    assert result.err[-1].endswith("error: --max-tokens must exceed --overlap")
+
+
+@pytest.mark.parametrize("more", [["--at", "line"], ["--with-ids"], ["--overlap", "1"], ["b.txt"]])
+def test_keep_takes_one_text_and_no_option_of_chunks(more: list[str]) -> None:
+    result = in_process(*START, "3", "text.txt", *more)
+    assert (result.code, result.out) == (2, b"")
+    assert result.err[-1].endswith(
+        "--keep takes one text, and none of --overlap, --at and --with-ids"
+    )
 
 
 def test_a_character_larger_than_a_chunk_fails() -> None:

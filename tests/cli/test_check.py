@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from support.cli import RAW, TOKENIZER, failure, in_process, saved
+from support.cli import RAW, TOKENIZER, Result, failure, in_process, saved
 from support.cli import folder as folder  # a fixture
 from support.engines import quick_once
 
@@ -40,6 +40,17 @@ def test_other_model_is_named_in_the_output() -> None:
     result = in_process("check", "model.json", "-", "--against", path, stdin=b"Hello")
     assert (result.code, result.err) == (0, [])
     assert result.out.decode().startswith(f"equal to {path}: ")
+
+
+def test_texts_alone_are_compared_on_request() -> None:
+    OTHER.save("other.json")
+    command = ("check", "model.json", "-", "--against", "other.json", "--only-texts")
+    equal = "equal to other.json: 1 texts, 1 ids\n"
+    assert in_process(*command, stdin=b"~") == Result(0, equal.encode(), [])
+    assert in_process(*command, stdin=b"~ab").err == [
+        "bpetite: standard input: character 1 (line 1, column 2): bpetite has 97 'a', "
+        "the other model has 256 'ab'"
+    ]
 
 
 def test_difference_is_a_failure() -> None:

@@ -43,10 +43,12 @@ from bpetite import Tokenizer
 pytestmark = quick_once
 
 VERBS = (
-    *("train", "encode", "decode", "stream", "chat", "count", "truncate", "chunk", "inspect"),
-    *("convert", "compare", "check", "report"),
-    *("tokenize", "finish", "verify", "count-pieces", "serve", "demo"),
+    *("train", "convert", "inspect", "check", "report"),
+    *("encode", "decode", "count", "chunk", "chat"),
+    *("tokenize", "verify", "count-pieces", "serve"),
 )
+
+STREAM = ("decode", "--stream", "--model", "model.json")
 
 TRAIN_ON_MODEL = ("train", "model.json", "--input-format", "text")
 """The only file of each folder, as text."""
@@ -77,10 +79,10 @@ def test_help_of_a_verb_ends_with_its_example(verb: str) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    slow_except([verb for verb in VERBS if verb not in ("chat", "demo", "serve")], "encode"),
+    slow_except([verb for verb in VERBS if verb not in ("chat", "serve")], "encode"),
 )
 def test_example_of_the_help_works(verb: str) -> None:
-    """The tests of `demo` and `serve` run their own examples; `chat` needs a model folder."""
+    """The tests of `serve` run its example; `chat` needs a model folder."""
     Path("model.json").unlink()
     Path("README.md").write_text("Hello world, this is a readme.\n" * 20, encoding="utf-8")
     done = [
@@ -103,7 +105,6 @@ def test_example_of_the_help_works(verb: str) -> None:
         ["--unknown"],
         ["encode", "--text", "x"],
         ["decode"],
-        ["stream"],
         ["count"],
         ["inspect"],
         ["encode", "--model", "model.json", "--text", "x", "model.json"],
@@ -113,8 +114,11 @@ def test_example_of_the_help_works(verb: str) -> None:
         ["decode", "--model", "model.json", "model.json", "--ids", "72"],
         ["decode", "--model", "model.json", "--ids"],
         ["decode", "--model", "model.json", "--errors", "surrogateescape"],
-        ["stream", "--model", "model.json", "--errors", "xmlcharrefreplace"],
-        ["stream", "--model", "model.json", "model.json"],
+        ["decode", "--model", "model.json", "--stream", "model.json"],
+        ["decode", "--model", "model.json", "--stream", "--ids", "72"],
+        ["decode", "--model", "model.json", "--stream", "--format", "u16"],
+        ["decode", "--model", "model.json", "--stream", "--output", "new.txt"],
+        ["check", "model.json", "--only-texts"],
         ["inspect", "--model", "model.json", "--text", "x", "model.json"],
         ["train", "model.json", "--output", "new.json"],
         ["train", "model.json", "--vocab-size", "300"],
@@ -132,14 +136,12 @@ def test_example_of_the_help_works(verb: str) -> None:
         ["convert", "model.json", "new.json", "--special-token", "<a>=-7"],
         ["convert", "model.json", "new.json", "--special-token", "<a>=0x7"],
         ["convert", "model.json", "new.json", "--special-token", "<a>=" + "1" * 5000],
-        ["compare"],
-        ["compare", "model.json"],
+        ["report"],
         ["serve"],
         ["serve", "model.json"],
         ["serve", "--model", "model.json", "--port", "-1"],
         ["serve", "--model", "model.json", "--port", "65536"],
         ["serve", "--model", "model.json", "--port", "http"],
-        ["demo", "model.json"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60] or "nothing",
 )
@@ -193,7 +195,7 @@ def test_value_like_an_option_gets_a_hint(arguments: list[str], hint: str) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [["encode", "--text", "x"], ["decode"], ["stream"], ["count"], ["inspect"], ["serve"]],
+    [["encode", "--text", "x"], ["decode"], ["count"], ["inspect"], ["serve"]],
 )
 def test_missing_model_is_named(arguments: list[str]) -> None:
     result = in_process(*arguments, "--model", "none.json", stdin=b"72")
@@ -219,10 +221,10 @@ WITH_A_MODEL = pytest.mark.parametrize(
         (["encode"], RAW),
         (["count"], RAW),
         (["decode"], IDS.encode()),
-        (["stream"], IDS.encode()),
+        (["decode", "--stream"], IDS.encode()),
         (["inspect", "--text", RAW.decode()], b""),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=lambda value: value[-1][:8] if isinstance(value, list) else "",
 )
 
 
@@ -267,9 +269,7 @@ def test_refused_model_gives_one_line(content: bytes, reason: str) -> None:
 WITH_MODEL = {
     "encode": ("--text", "~"),
     "decode": ("--ids", "72"),
-    "stream": (),
     "count": ("--text", "~"),
-    "truncate": ("--max-tokens", "1", "--text", "~"),
     "chunk": ("--max-tokens", "1", "--text", "~"),
     "inspect": ("--text", "~"),
 }
@@ -370,7 +370,7 @@ def test_utf16_and_utf32_are_recognised(encoding: str, mark: bytes, fault: str) 
     hint = f"it looks like {encoding}, so convert it: iconv -f {encoding} -t UTF-8)"
     for verb, *options in (
         *(["count"], ["encode"], ["chunk", "--max-tokens", "9"], ["inspect"]),
-        *(["truncate", "--max-tokens", "9", "--keep", side] for side in ("start", "end")),
+        *(["chunk", "--max-tokens", "9", "--keep", side] for side in ("start", "end")),
     ):
         result = in_process(verb, "--model", "model.json", *options, "notes.txt")
         assert result == failure(f"notes.txt is not UTF-8 at {fault}{hint}")
@@ -431,9 +431,14 @@ def test_command_says_that_memory_is_short() -> None:
 # Standard streams that are closed
 
 
-@pytest.mark.parametrize("verb", ["encode", "decode", "stream", "count"])
-def test_closed_stdin_is_a_failure(verb: str) -> None:
-    result = in_process(verb, "--model", "model.json", stdin=None)
+READERS = pytest.mark.parametrize(
+    "verb", [["encode"], ["decode"], ["decode", "--stream"], ["count"]], ids=" ".join
+)
+
+
+@READERS
+def test_closed_stdin_is_a_failure(verb: list[str]) -> None:
+    result = in_process(*verb, "--model", "model.json", stdin=None)
     assert result == failure("standard input is closed")
 
 
@@ -442,9 +447,9 @@ def test_closed_stdin_is_fine_if_unread() -> None:
     assert result == Result(0, b"[126]\n", [])
 
 
-@pytest.mark.parametrize("verb", ["encode", "decode", "stream", "count"])
-def test_closed_stdout_is_a_failure(verb: str) -> None:
-    result = in_process(verb, "--model", "model.json", stdin=b"72", stdout_open=False)
+@READERS
+def test_closed_stdout_is_a_failure(verb: list[str]) -> None:
+    result = in_process(*verb, "--model", "model.json", stdin=b"72", stdout_open=False)
     assert result == failure("standard output is closed")
 
 
@@ -490,9 +495,9 @@ def test_warning_of_the_library_is_one_line(
     assert result == Result(0, b"7\n", ["bpetite: first second"])
 
 
-def test_truncate_warns_of_a_byte_order_mark() -> None:
+def test_keep_warns_of_a_byte_order_mark() -> None:
     Path("bom.txt").write_bytes(b"\xef\xbb\xbf~")
-    arguments = ("truncate", "--model", "model.json", "--max-tokens", "9")
+    arguments = ("chunk", "--model", "model.json", "--max-tokens", "9")
     for keep in ("start", "end"):
         by_name = in_process(*arguments, "--keep", keep, "bom.txt")
         assert (by_name.code, by_name.err) == (0, [f"bpetite: bom.txt {BOM_WARNING}"])
@@ -544,7 +549,7 @@ def closed_pipe() -> Iterator[int]:
     [
         pytest.param(["--help"], id="help", marks=pytest.mark.slow),
         pytest.param(["encode", "--model", "model.json", "ids.txt"], id="encode"),
-        pytest.param(["stream", "--model", "model.json"], id="stream"),
+        pytest.param(["decode", "--stream", "--model", "model.json"], id="stream"),
     ],
 )
 def test_absent_reader_is_no_failure(arguments: list[str], closed_pipe: int) -> None:
@@ -681,7 +686,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 @posix_only
 @pytest.mark.usefixtures("_sigint_reaches_children")
 def test_ctrl_c_ends_a_wait_for_input() -> None:
-    with start("stream", "--model", "model.json", stdin=subprocess.PIPE) as process:
+    with start(*STREAM, stdin=subprocess.PIPE) as process:
         pipe(process.stdin).write(b"72\n")
         assert pipe(process.stdout).read(1) == b"H"
         assert interrupted(process) == (130, b"bpetite: interrupted\n", True)
@@ -692,10 +697,10 @@ def test_ctrl_c_ends_a_wait_for_input() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["compare", "model.json", "model.json", "-"],
+        ["report", "model.json", "model.json", "-"],
         ["convert", "model.json", "new.json", "--verify", "-"],
     ],
-    ids=["compare", "convert"],
+    ids=["report", "convert"],
 )
 def test_ctrl_c_ends_a_comparison_without_litter(arguments: list[str]) -> None:
     with start(*arguments, stdin=subprocess.PIPE) as process:
@@ -712,7 +717,7 @@ def test_ctrl_c_ends_a_wait_for_a_reader() -> None:
     Path("ids.txt").write_bytes(b"72\n" * 200_000)
     with (
         open("ids.txt", "rb") as ids,
-        start("stream", "--model", "model.json", stdin=ids) as process,
+        start(*STREAM, stdin=ids) as process,
     ):
         wait_until_full(pipe(process.stdout).fileno())
         assert interrupted(process) == (130, b"bpetite: interrupted\n", True)

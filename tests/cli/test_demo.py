@@ -1,18 +1,21 @@
-"""The verb `demo`: training, encoding, decoding and streaming on Python's own text."""
+"""`scripts/demo`: training, encoding, decoding and streaming on Python's own text."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
 from ast import literal_eval
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.cli import environment, example, in_process
+from support.cli import environment
 from support.engines import quick_once
 from support.programs import posix_only
+from tools import demo as program
+from tools.venv import ROOT
 
 from bpetite import Tokenizer
 
@@ -31,12 +34,16 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """Run the example of the help once, in a folder with the file of an earlier demo."""
+    """Run the demo once, in a folder with the file of an earlier one."""
     folder = tmp_path_factory.mktemp("demo")
     (folder / "bpetite-demo.json").write_bytes(b"earlier")
-    [line] = example("demo")
+    path = os.pathsep.join([str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        line, shell=True, cwd=folder, capture_output=True, env=environment(), timeout=100
+        [sys.executable, "-m", "tools.demo"],
+        cwd=folder,
+        capture_output=True,
+        env=environment({"PYTHONPATH": path}),
+        timeout=100,
     )
     return Demo(folder, done.returncode, done.stdout.decode("utf-8"), done.stderr)
 
@@ -89,8 +96,6 @@ def test_suggested_commands_of_the_demo_work(demo: Demo) -> None:
 
 
 def test_demo_names_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpetite._cli.demo._SOURCE_CHARACTERS", 0)
-    monkeypatch.setattr("bpetite._cli.demo._VOCAB_SIZE", 300)
-    result = in_process("demo", "--output", str(tmp_path / "none" / "demo.json"))
-    assert (result.code, len(result.err)) == (1, 1)
-    assert "none" in result.err[0]
+    monkeypatch.setattr(program, "python_documents", lambda: pytest.fail("it has trained"))
+    with pytest.raises(OSError, match=r"the folder .*none does not exist"):
+        program.main(["--output", str(tmp_path / "none" / "demo.json")])

@@ -16,7 +16,7 @@ from support.cli import TEXT, TOKENIZER, Result, folder, in_process, run  # noqa
 from support.engines import quick_once
 from support.windows import needs_proc, windows  # noqa: F401 - a fixture
 
-from bpetite._cli import VERBS, common, demo, main
+from bpetite._cli import VERBS, common, main
 from bpetite._cli.errors import is_closed_pipe
 
 pytestmark = quick_once
@@ -49,7 +49,7 @@ def test_help_is_for_every_console(verb: str) -> None:
             for arguments in (
                 ("inspect", "--model", "model.json", "--steps", WIDE),
                 ("inspect", "--model", "model.json", "世界.txt"),
-                ("compare", "model.json", "model.json", "世界.txt", "--json"),
+                ("report", "model.json", "世界.txt", "--json", "--quiet"),
                 ("report", "model.json", "世界.txt", "--quiet"),
                 ("count", "--model", "model.json", "世界.txt"),
             )
@@ -122,18 +122,6 @@ def inner(word: str) -> str:
 def test_commands_elsewhere_are_for_a_shell() -> None:
     words = ["bpetite", "a b", "it's", 'say "hi"']
     assert os.name == "nt" or shlex.split(common.command_line(words)) == words
-
-
-def test_program_of_windows_is_found_without_its_suffix(
-    folder: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (folder / "Scripts").mkdir()
-    (folder / "Scripts" / "bpetite.exe").touch()
-    monkeypatch.setattr("sys.argv", [str(folder / "Scripts" / "bpetite"), "demo"])
-    assert Path(demo._program().strip('"')) == Path("Scripts", "bpetite")
-    monkeypatch.setattr("sys.argv", [str(folder / "bpetite"), "demo"])
-    assert demo._program() == "python -m bpetite"
 
 
 @pytest.mark.parametrize("option", ["--weight", "--balance"])

@@ -9,10 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.cli import TOKENIZER, failure, in_process
+from support.cli import TOKENIZER, failure, in_process, run, saved
 from support.cli import folder as folder  # a fixture
+from support.cli import public_ranks as public_ranks  # a fixture
 from support.engines import quick_once
 from support.programs import posix_only
+from support.vocabularies import composing
 
 from bpetite import Tokenizer
 from bpetite._cli import _parser
@@ -80,6 +82,75 @@ def test_json_has_the_figures_of_the_library() -> None:
     result = in_process("report", "ab.json", "ab.txt", "--json", "--next", "2")
     found = report({"ab": AB}, {"ab": Corpus("ab.txt")}, next_merges=2)
     assert json.loads(result.out) == json.loads(json.dumps(found.to_dict()))
+    result = in_process("report", "ab.json", "bytes.json", "ab.txt", "--json", "--differences", "1")
+    models = {"ab": AB, "bytes": BYTES}
+    found = report(models, {"ab": Corpus("ab.txt")}, differences=1)
+    assert json.loads(result.out) == json.loads(json.dumps(found.to_dict()))
+
+
+def test_differences_follow_the_tables() -> None:
+    Tokenizer.train("cd'cd'cd'é'é'é'é", 258).save("other.json")
+    Path("more.txt").write_bytes("~né\n".encode())
+    command = ("report", "ab.json", "other.json", "ab.txt", "more.txt", "--next", "0")
+    plain = in_process(*command).out.decode()
+    found = in_process(*command, "--differences", "9").out.decode()
+    assert found.startswith(plain)
+    assert found[len(plain) :].splitlines() == [
+        "",
+        "shared cuts  vocabulary  cuts  shared  of its own  of the first's  equal",
+        "ab           other          6       3       50.0%           75.0%  42.8%",
+        "more         other          3       3      100.0%           75.0%  75.0%",
+        "",
+        "ab, byte 0",
+        "  ab     'ab'",
+        "  other  'a' 'b'",
+        "ab, byte 2",
+        "  ab     ' ab'",
+        "  other  ' ' 'a' 'b'",
+        "ab, byte 6",
+        "  ab     'c' 'd'",
+        "  other  'cd'",
+        "more, byte 2",
+        r"  ab     '\\xc3' '\\xa9'",
+        "  other  'é'",
+    ]
+
+
+def test_changed_text_has_no_cuts() -> None:
+    composing("tokenizer.json")
+    command = ("report", "bytes.json", "tokenizer.json", "--next", "0", "--differences", "9")
+    result = in_process(*command, stdin="e\u0301".encode())
+    assert result.out.decode().splitlines()[-1].split()[3:] == ["-"] * 5
+
+
+# Models and texts
+
+
+def test_models_may_have_any_format(public_ranks: str) -> None:
+    names = [saved(TOKENIZER, format) for format in ("gpt2", "huggingface", "folder", "bpetite")]
+    result = in_process("report", public_ranks, *names, "ab.txt", "--next", "0")
+    assert [line.split()[1:3] for line in result.out.decode().splitlines()[1:6]] == [
+        [name, str(TOKENIZER.count("ab ab cd"))] for name in (public_ranks, *names)
+    ]
+
+
+def test_only_texts_follow_the_first_text() -> None:
+    data = Path("bytes.json").read_bytes()
+    for text, stdin in (("ab.txt", b""), ("-", data)):
+        command = ("report", "ab.json", text, "bytes.json", "--json", "--input-format", "text")
+        result = in_process(*command, stdin=stdin)
+        found = json.loads(result.out)
+        assert [each["name"] for each in found["vocabularies"]] == ["ab"]
+        assert found["texts"][1]["bytes"] == len(data)
+
+
+@posix_only
+def test_file_names_are_kept_in_every_locale() -> None:
+    Path("é.json").write_bytes(Path("ab.json").read_bytes())
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for options in ([], ["--json"]):
+        arguments = ("report", "é.json", "ab.json", "ab.txt", *options)
+        assert run(*arguments, variables=locale) == in_process(*arguments)
 
 
 def test_page_matches_the_library() -> None:

@@ -1,4 +1,4 @@
-"""The verb `stream`: ids in as they arrive, complete text out at once."""
+"""The option `decode --stream`: ids in as they arrive, complete text out at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = quick_once
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-STREAM = ("stream", "--model", "model.json")
+STREAM = ("decode", "--stream", "--model", "model.json")
 
 
 @pytest.mark.parametrize(

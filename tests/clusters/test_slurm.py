@@ -35,7 +35,7 @@ def test_an_array_of_slurm_writes_the_serial_folder(corpora: Corpora, tmp_path: 
     folder = tmp_path / "tokens"
     arguments = (corpora.lines, corpora.model, folder)
     run_array(script, *arguments, corpora=corpora, first_code=KILLED)
-    run("bpetite", "finish", folder, variables=environment(corpora.folder))
+    run("bpetite", "tokenize", "--finish", folder, variables=environment(corpora.folder))
     assert contents(folder) == corpora.tokens
 
 

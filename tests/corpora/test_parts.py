@@ -561,7 +561,7 @@ def test_shares_of_commands_give_the_serial_folder(
     shares = [json.loads(result.out) for result in results]
     assert [share["part"] for share in shares] == ["2/3", "1/3", "3/3"]
     assert sum(share["documents"] for share in shares) == len(TEXTS)
-    finished = in_process("finish", "tokens")
+    finished = in_process("tokenize", "--finish", "tokens")
     assert json.loads(finished.out)["documents"] == len(TEXTS)
     assert contents(tmp_path / "tokens") == serial()
 

@@ -638,7 +638,7 @@ def test_commands_read_and_write_a_store(bucket: str, tmp_path: Path) -> None:
         ("tokenize", str(path), *options, "--output", str(local)),
         ("tokenize", url, *options, "--output", remote, "--part", "1/2"),
         ("tokenize", url, *options, "--output", remote, "--part", "2/2"),
-        ("finish", remote),
+        ("tokenize", "--finish", remote),
         ("verify", remote),
     ]
     assert [in_process(*command).code for command in commands] == [0] * len(commands)

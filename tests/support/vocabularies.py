@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from bpetite import PATTERNS
+from bpetite import PATTERNS, Tokenizer
 from bpetite._vocabulary import Vocabulary
 
 
@@ -18,6 +20,14 @@ def vocabulary(
     return Vocabulary.from_tokens(
         every, merges, special_tokens, others.pop("pattern", PATTERNS["gpt2"]), **others
     )
+
+
+def composing(path: str | Path) -> Tokenizer:
+    """Write and load a tokenizer.json with the normal form C, trained on text with an é."""
+    Tokenizer.train("é é é", 257).save(path)
+    document = json.loads(Path(path).read_text("utf-8"))
+    Path(path).write_text(json.dumps({**document, "normalizer": {"type": "NFC"}}), "utf-8")
+    return Tokenizer.load(path)
 
 
 def gpt2_characters() -> list[str]:

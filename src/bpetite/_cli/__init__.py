@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import NoReturn, Protocol, TextIO, cast
 
 import bpetite
@@ -33,11 +35,15 @@ class Verb(Protocol):
 
 _MAKE_MODEL = "bpetite train README.md --vocab-size 512 --output model.json --force\n"
 
-VERBS = (
-    *("train", "encode", "decode", "stream", "chat", "count", "truncate", "chunk", "inspect"),
-    *("convert", "compare", "check", "report", "tokenize", "finish", "verify", "count-pieces"),
-    *("serve", "demo"),
-)
+_GROUPS = {
+    "vocabularies": ("train", "convert", "inspect", "check", "report"),
+    "text": ("encode", "decode", "count", "chunk", "chat"),
+    "corpora": ("tokenize", "verify", "count-pieces"),
+    "page": ("serve",),
+}
+"""The verbs as the help lists them."""
+
+VERBS = tuple(chain.from_iterable(_GROUPS.values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,33 +103,45 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def _parser(names: Iterable[str] = VERBS) -> argparse.ArgumentParser:
+def _parser(names: Collection[str] = VERBS) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bpetite",
-        description="Train a byte-level BPE vocabulary, encode and decode text, stream it; "
-        "convert and compare vocabularies of other libraries.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Results go to standard output, messages to standard error. "
-        "The help of each verb has an example: bpetite train --help",
+        "The help of each\nverb has an example: bpetite train --help",
     )
     parser.add_argument(
         "--version",
         action="version",
         version=f"bpetite {bpetite.__version__} ({bpetite.engine} engine)",
     )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name in names:
-        verb = cast(Verb, import_module(f"bpetite._cli.{name.replace('-', '_')}"))
-        summary, _, details = verb.HELP.partition("\n\n")
-        example = verb.EXAMPLE
-        if "model.json" in example and "--output model.json" not in example:
-            example = _MAKE_MODEL + example
-        verb_parser = verbs.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}".strip(),
-            epilog="example:\n" + textwrap.indent(example, "  "),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        verb.add_options(verb_parser)
-        verb_parser.set_defaults(run=verb.run, parser=verb_parser)
+    verbs = parser.add_subparsers(metavar="VERB", required=True, help="a verb of this list")
+    listing = [
+        "Train a byte-level BPE vocabulary, encode and decode text, stream it; convert and\n"
+        "compare vocabularies of other libraries."
+    ]
+    for group, members in _GROUPS.items():
+        listing.append(f"\n{group}:")
+        for name in filter(names.__contains__, members):
+            verb = cast(Verb, import_module(f"bpetite._cli.{name.replace('-', '_')}"))
+            summary, _, details = verb.HELP.partition("\n\n")
+            listing.append(_listed(name, summary))
+            example = verb.EXAMPLE
+            if "model.json" in example and "--output model.json" not in example:
+                example = _MAKE_MODEL + example
+            verb_parser = verbs.add_parser(
+                name,
+                description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}".strip(),
+                epilog="example:\n" + textwrap.indent(example, "  "),
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            verb.add_options(verb_parser)
+            verb_parser.set_defaults(run=verb.run, parser=verb_parser)
+    parser.description = "\n".join(listing)
     return parser
+
+
+def _listed(name: str, summary: str) -> str:
+    """Return a verb and its summary in lines as wide as argparse makes them."""
+    width = max(shutil.get_terminal_size().columns - 2, 40)
+    return textwrap.fill(f"    {name:<14}{summary}", width, subsequent_indent=" " * 18)

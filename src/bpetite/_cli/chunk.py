@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
-from bpetite import Chunk
-from bpetite._cli import common, truncate
+from bpetite import Chunk, Tokenizer
+from bpetite._cli import common
+from bpetite._corpus import check_document, utf8_fault
 
-HELP = """divide documents into chunks within a budget of tokens: a JSON object for each
+HELP = """divide documents into chunks within a budget of tokens, or keep only one end of a text
 
-The object has the chunk's text, its start and end in the document, in characters, and its number of
-tokens; if there are several documents, also the number of the document. A chunk ends between two
-words if it can; with --at, after a line or a paragraph if it can. Each document is loaded into
-memory."""
+A chunk is a JSON object with its text, its start and end in the document, in characters, and its
+number of tokens; if there are several documents, also the number of the document. A chunk ends
+between two words if it can; with --at, after a line or a paragraph if it can. Each document is
+loaded into memory.
+
+With --keep, the result is the longest beginning, or end, of one plain text that is within the
+budget, as it is. Of a long file, only as much as the beginning needs is read."""
 EXAMPLE = """\
 bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md
-bpetite chunk --model model.json --max-tokens 200 --at paragraph README.md"""
+bpetite chunk --model model.json --max-tokens 200 --at paragraph README.md
+bpetite chunk --model model.json --max-tokens 20 --keep end README.md"""
+
+_FIRST_BYTES = 1 << 16
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
     common.add_text_inputs(parser)
-    truncate.add_max_tokens(parser, "of a chunk", 1)
+    parser.add_argument(
+        "--max-tokens",
+        "-n",
+        metavar="N",
+        type=common.number(0, 2**63),
+        required=True,
+        help="the most tokens of a chunk",
+    )
+    parser.add_argument(
+        "--keep",
+        choices=("start", "end"),
+        help="write only this side of one text, cut between two characters",
+    )
     parser.add_argument(
         "--overlap",
         metavar="N",
@@ -43,8 +65,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.keep is not None:
+        _keep(options)
+        return
     if options.overlap >= options.max_tokens:
-        options.parser.error("--overlap must be below --max-tokens")
+        options.parser.error("--max-tokens must exceed --overlap")
     tokenizer = common.load(options)
     for number, text in _documents(options):
         chunks = tokenizer.chunks(
@@ -91,3 +116,59 @@ def _documents(options: argparse.Namespace) -> Iterator[tuple[int | None, str]]:
         if second is not None:
             yield second
         yield from documents
+
+
+def _keep(options: argparse.Namespace) -> None:
+    """Write one side of a text as it is, without a newline of its own."""
+    if len(options.files) > 1 or options.overlap or options.at or options.with_ids:
+        options.parser.error("--keep takes one text, and none of --overlap, --at and --with-ids")
+    tokenizer = common.load(options)
+    common.write(
+        tokenizer.truncate(
+            _text(tokenizer, options),
+            options.max_tokens,
+            keep=options.keep,
+            allowed_special=options.allowed_special,
+        )
+    )
+
+
+def _text(tokenizer: Tokenizer, options: argparse.Namespace) -> str:
+    """Return the text of the option or the file; of a long file, as much as the start needs."""
+    if options.text is not None:
+        return common.text_argument(options.text)
+    [name] = options.files or [common.STANDARD_INPUT]
+    common.check_inputs([name], options.quiet)
+    if options.keep == "end":
+        return common.read_text(name)
+    if name == common.STANDARD_INPUT:
+        return _beginning(tokenizer, options, name, common.standard_input())
+    with Path(name).open("rb") as file:
+        return _beginning(tokenizer, options, name, file)
+
+
+def _beginning(
+    tokenizer: Tokenizer, options: argparse.Namespace, name: str, file: io.BufferedReader
+) -> str:
+    """Return enough of a file to exceed the budget, and as much again; or all of it."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    text, size, is_enough = "", _FIRST_BYTES, False
+    while not is_enough:
+        is_enough = not tokenizer.fits(
+            text, options.max_tokens, allowed_special=options.allowed_special
+        )
+        data = file.read(size)
+        if not text:
+            check_document(common.shown(name), data)
+        try:
+            text += decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            start = len(text.encode())
+            raise ValueError(
+                f"{common.shown(name)} is not UTF-8 at byte {start + error.start} "
+                f"({utf8_fault(error, start)})"
+            ) from None
+        size = max(_FIRST_BYTES, len(text))
+        if not data:
+            break
+    return text

@@ -438,8 +438,8 @@ def table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
 def command_line(words: Sequence[str]) -> str:
     r"""Return words as a command for the shell of this system.
 
-    >>> command_line(["bpetite", "demo"])
-    'bpetite demo'
+    >>> command_line(["bpetite", "train"])
+    'bpetite train'
     """
     if os.name != "nt":
         return shlex.join(words)

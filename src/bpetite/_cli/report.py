@@ -9,6 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -27,9 +28,11 @@ HELP = """\
 judge vocabularies on texts: compression by size, unused ids, parity, next merges
 
 A text may be larger than memory. Special tokens in a text are ordinary text.
-docs/judging.md defines each figure. --html needs Jinja: pip install jinja2"""
+docs/judging.md defines each figure. --html needs Jinja: pip install jinja2
+To know whether two models give equal ids, use bpetite check --against."""
 EXAMPLE = """\
-bpetite report model.json README.md
+bpetite train README.md --vocab-size 300 --output small.json --force
+bpetite report model.json small.json README.md --differences 3
 bpetite report model.json README.md --html report.html --force"""
 
 _NEXT_MERGES = 1000
@@ -59,6 +62,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=_NEXT_MERGES,
         help="learn N more merges on the first MiB of each text, and show what they would save; "
         f"0 learns none (default: {_NEXT_MERGES})",
+    )
+    parser.add_argument(
+        "--differences",
+        metavar="N",
+        type=common.number(0, sys.maxsize),
+        help="count the cuts between tokens that each model shares with the first, and show the "
+        "first N stretches between shared cuts that both divide differently; loads each document "
+        "into memory",
     )
     parser.add_argument(
         "--json", action="store_true", help="write all figures as a JSON object instead of tables"
@@ -97,12 +108,14 @@ def run(options: argparse.Namespace) -> None:
         bar = ByteBar(options.quiet, None if size is None else size * len(models))
         for corpus in (*corpora, *languages):
             stack.enter_context(common.reading(corpus, options))
+        tokenizers = dict(zip(_labels(models), map(Tokenizer.load, models), strict=True))
         with bar:
             found = report(
-                dict(zip(_labels(models), map(Tokenizer.load, models), strict=True)),
+                tokenizers,
                 _watched(texts, corpora, bar),
                 parallel=_watched(options.parallel, languages, bar),
                 next_merges=options.next,
+                differences=options.differences,
             )
     if options.html is not None:
         with new_file(options.html, options.force) as file:
@@ -111,7 +124,8 @@ def run(options: argparse.Namespace) -> None:
         common.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
     else:
         tables = (_texts(found), _vocabularies(found), _curves(found), _languages(found))
-        common.write("\n".join(table for table in tables if table))
+        cuts = (_cuts(found), _differences(found, tokenizers))
+        common.write("\n".join(table for table in tables + cuts if table))
 
 
 def _corpus(name: str, options: argparse.Namespace, folder: str) -> Corpus:
@@ -245,3 +259,38 @@ def _languages(found: Report) -> str:
         rows.append((name, *(f"{figure:.2f}" for figure in figures)))
     rows.append(("Gini", *(f"{vocabulary.gini:.3f}" for vocabulary in found.vocabularies)))
     return common.table(rows)
+
+
+def _cuts(found: Report) -> str:
+    """Return the table of cuts that each vocabulary shares with the first one."""
+    rows: list[Sequence[str]] = [
+        ("shared cuts", "vocabulary", "cuts", "shared", "of its own", "of the first's", "equal")
+    ]
+    for other in found.comparisons:
+        for text, cuts in zip(found.texts, other.cuts, strict=False):
+            cells = ["-"] * 5
+            if cuts is not None:
+                shares = (cuts.share, cuts.first_share, cuts.equal)
+                cells = [f"{cuts.other:,}", f"{cuts.common:,}", *map(_percent, shares)]
+            rows.append((text.name, other.name, *cells))
+    return common.table(rows, 2) if len(rows) > 1 else ""
+
+
+def _percent(share: float) -> str:
+    return f"{int(share * 1000) / 10:.1f}%"  # 100.0% is exact
+
+
+def _differences(found: Report, tokenizers: Mapping[str, Tokenizer]) -> str:
+    """Return the stretches that the first vocabulary and another one divide differently."""
+    lines = []
+    first, *_ = tokenizers
+    for other in found.comparisons:
+        width = max(len(first), len(other.name))
+        for each in other.differences:
+            document = f", document {each.document}" if each.document else ""
+            lines.append(f"{each.text}{document}, byte {each.byte}")
+            for name, ids in ((first, each.first_ids), (other.name, each.ids)):
+                tokens = map(tokenizers[name].token_bytes, ids)
+                shown = (repr(token.decode("utf-8", "backslashreplace")) for token in tokens)
+                lines.append(f"  {name:<{width}}  {' '.join(shown)}")
+    return "".join(f"{line}\n" for line in lines)

@@ -16,11 +16,23 @@ from bpetite.corpora._plan import PART_BYTES
 HELP = """write the ids of corpora to token files that other libraries' trainers read
 
 If a run was interrupted or killed, start it again: it skips finished parts, and the files have the
-same bytes. `bpetite verify` checks the folder. After runs with --part, `bpetite finish` completes
-the folder."""
+same bytes. `bpetite verify` checks the folder. After runs with --part, --finish completes it."""
 EXAMPLE = """\
 bpetite train README.md --vocab-size 512 --output model.json
-bpetite tokenize README.md --model model.json --format megatron --output tokens"""
+bpetite tokenize README.md --model model.json --format megatron --output tokens
+bpetite tokenize --finish tokens"""
+
+
+class _Finish(argparse.Action):
+    """Completes a folder and ends, as --help does, so that nothing else is required."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, folder: Any, *__: object
+    ) -> None:
+        """Write the manifest, and a line of JSON that sums up the folder."""
+        started = time.monotonic()
+        write_summary(folder, finish(folder), started)
+        parser.exit()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +95,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the number of processes (default: 1)",
     )
     common.add_part(parser, "do only")
+    parser.add_argument(
+        "--finish",
+        metavar="DIR",
+        action=_Finish,
+        help="write the manifest of a folder after --part has done all shares; needs no other "
+        "argument, and leaves a complete folder as it is",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     common.add_corpus(parser, has_log=False)
 

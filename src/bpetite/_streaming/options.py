@@ -8,7 +8,7 @@ to `are_plain` too, and implement it in `watching.py`, since `plain.py` only dec
 Describe it in `docs/streaming.md`, and write `docs/public-names.txt` again with
 `scripts/tools/public_names.py`. If it changes the text, `streamed` in `tests/support/reference.py`
 has it too, and `scripts/tools/make_conformance.py` passes it on. The command line takes only what
-`_cli/stream.py` passes.
+`_cli/decode.py` passes.
 """
 
 from __future__ import annotations

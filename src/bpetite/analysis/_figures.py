@@ -130,8 +130,52 @@ class VocabularyFigures:
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """How two vocabularies divide one text. A cut is a position between two tokens."""
+
+    first: int
+    """The number of cuts of the first vocabulary."""
+    other: int
+    """The number of cuts of the other one."""
+    common: int
+    """The number of cuts that both make."""
+
+    @property
+    def share(self) -> float:
+        """The common cuts, divided by those of the other vocabulary; 1 if it makes none."""
+        return self.common / self.other if self.other else 1.0
+
+    @property
+    def first_share(self) -> float:
+        """The common cuts, divided by those of the first vocabulary; 1 if it makes none."""
+        return self.common / self.first if self.first else 1.0
+
+    @property
+    def equal(self) -> float:
+        """The common cuts, divided by the cuts that at least one makes; 1 if there are none."""
+        either = self.first + self.other - self.common
+        return self.common / either if either else 1.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Text between two common cuts that at least one of two vocabularies divides."""
+
+    text: str
+    """The name of the text."""
+    document: int
+    """The number of the document in the text, from 0."""
+    byte: int
+    """Where the stretch begins in the document."""
+    first_ids: tuple[int, ...]
+    """The ids of the first vocabulary."""
+    ids: tuple[int, ...]
+    """The ids of the other one."""
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """How many tokens the first vocabulary and another one share, and which they do not."""
+    """What the first vocabulary and another one share: tokens, and on request cuts."""
 
     name: str
     """The name of the other vocabulary."""
@@ -141,6 +185,10 @@ class Comparison:
     """The most frequent tokens, at most 12, that only the first vocabulary has."""
     only_other: tuple[CountedToken, ...]
     """The most frequent tokens, at most 12, that only the other vocabulary has."""
+    cuts: tuple[Cuts | None, ...] = ()
+    """One for each text; None if a vocabulary changes it. Empty unless `differences` is given."""
+    differences: tuple[Difference, ...] = ()
+    """The first stretches of text that both divide differently, at most `differences`."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import warnings
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import accumulate, islice
 
 import bpetite
@@ -14,6 +15,7 @@ from bpetite._arguments import check_at_least
 from bpetite._corpus import Batches
 from bpetite._tokenizer import vocabulary_of
 from bpetite.analysis._counts import count_ids
+from bpetite.analysis._cuts import counted_cuts
 from bpetite.analysis._figures import (
     Comparison,
     CountedToken,
@@ -45,6 +47,7 @@ def report(
     parallel: Mapping[str, str | Batches] | None = None,
     next_merges: int = 1000,
     next_bytes: int = 1 << 20,
+    differences: int | None = None,
 ) -> Report:
     """Return how vocabularies encode texts, by name.
 
@@ -58,6 +61,10 @@ def report(
     whether a larger vocabulary would pay. They are left out if `next_merges` is 0, and for a
     vocabulary that cannot be continued: with several patterns, with byte fallback, or with other
     stages of a tokenizer.json.
+
+    If `differences` is a number, another pass counts the cuts that each vocabulary shares with the
+    first, and keeps that many stretches of text that both divide differently. It encodes each
+    document whole.
 
     >>> found = report({"small": Tokenizer.train("ab ab ab", 258)}, {"line": "ab ab c"})
     >>> use = found.vocabularies[0].uses[0]
@@ -73,6 +80,8 @@ def report(
             raise TypeError(f"{argument} must be a mapping by name, got {type(value).__name__}")
     next_merges = check_at_least(0, next_merges, "next_merges")
     next_bytes = check_at_least(1, next_bytes, "next_bytes")
+    if differences is not None:
+        differences = check_at_least(0, differences, "differences")
     if not tokenizers:
         raise ValueError("report needs a tokenizer")
     for name, tokenizer in tokenizers.items():
@@ -96,11 +105,18 @@ def report(
         for corpus in languages.values():
             tokens = sum(subject.count_ids(corpus).values())
             subject.parallel_tokens.append(tokens)
+    comparisons = [_comparison(subjects[0], other) for other in subjects[1:]]
+    if differences is not None:
+        counters = counted_cuts([*tokenizers.values()], corpora, differences)
+        comparisons = [
+            replace(found, cuts=(*counter.cuts,), differences=(*counter.differences,))
+            for found, counter in zip(comparisons, counters, strict=True)
+        ]
     return Report(
         bpetite.__version__,
         tuple(measured.values()),
         tuple(subject.figures() for subject in subjects),
-        tuple(_comparison(subjects[0], other) for other in subjects[1:]),
+        tuple(comparisons),
         tuple(languages),
     )
 

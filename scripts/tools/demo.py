@@ -1,20 +1,19 @@
-"""The verb `demo`: training, encoding, decoding and streaming on text that Python includes."""
+"""Train on text that every Python includes, then encode, decode and stream; see `scripts/demo`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bpetite import Tokenizer
 from bpetite._cli.common import check_output, command_line, write
+from bpetite._cli.sample import python_documents
 
 _VOCAB_SIZE = 4096
-_SOURCE_CHARACTERS = 4_000_000  # of the standard library's source files
 
 _TEXT = (
     "Tokens are bytes, not characters: naïve café, Привет, мир! 你好，世界。 "
@@ -23,11 +22,9 @@ _TEXT = (
 _SHOWN = "Hi 🙂 世界"
 
 
-HELP = "train on text that every Python includes, then encode, decode and stream"
-EXAMPLE = "bpetite demo --output bpetite-demo.json"
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, check encoding, decoding and streaming, and save the vocabulary."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument(
         "--output",
         "-o",
@@ -35,11 +32,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="bpetite-demo.json",
         help="the vocabulary file to write, or to replace (default: bpetite-demo.json)",
     )
-
-
-def run(options: argparse.Namespace) -> None:
+    options = parser.parse_args(arguments)
     check_output(options.output, replace=True)
-    documents = list(_documents())
+    documents = list(python_documents())
     size = sum(len(document.encode("utf-8")) for document in documents)
     _say(f"Training {_VOCAB_SIZE:,} ids on {size / 1e6:.1f} MB: documentation and source files of")
     _say("Python's standard library.")
@@ -75,37 +70,21 @@ def run(options: argparse.Namespace) -> None:
     program, model = _program(), command_line([options.output])
     _say(f"\nSaved to {options.output}. Try next:")
     _say(f'  {program} inspect --model {model} --text "Hello, wörld 🙂"')
-    _say(f'  {program} encode --model {model} --text "Hello" | {program} stream --model {model}')
+    reading = f"{program} decode --model {model} --stream"
+    _say(f'  {program} encode --model {model} --text "Hello" | {reading}')
     _say(f"  {program} train YOUR_FILE --vocab-size 8192 --output my-model.json")
 
 
 def _program() -> str:
     """Return the command that starts this program from the current folder."""
-    script = Path(sys.argv[0])
-    # On Windows, the program is bpetite.exe, and is started by its name without the suffix.
-    if script.stem != "bpetite" or not (script.exists() or script.with_suffix(".exe").exists()):
-        return "python -m bpetite"
-    with contextlib.suppress(ValueError):
-        script = script.relative_to(Path.cwd())
-    return command_line([str(script)])
+    program = Path(sys.executable).with_name("bpetite")
+    with suppress(ValueError):
+        program = program.relative_to(Path.cwd())
+    return command_line([str(program)])
 
 
 def _say(line: str) -> None:
     write(line + "\n")
-
-
-def _documents() -> Iterator[str]:
-    """Yield Python's documentation topics, then source files up to _SOURCE_CHARACTERS."""
-    from pydoc_data.topics import topics
-
-    yield from topics.values()
-    size = 0
-    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
-        source = path.read_text(encoding="utf-8", errors="replace")
-        yield source
-        size += len(source)
-        if size > _SOURCE_CHARACTERS:
-            return
 
 
 def _steps(tokenizer: Tokenizer, ids: list[int]) -> Iterator[tuple[str, str]]:
@@ -113,3 +92,7 @@ def _steps(tokenizer: Tokenizer, ids: list[int]) -> Iterator[tuple[str, str]]:
     stream = tokenizer.decode_stream()
     for id in ids:
         yield tokenizer.decode([id], errors="replace"), stream.step(id)
+
+
+if __name__ == "__main__":
+    main()
