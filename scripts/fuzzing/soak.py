@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
+import itertools
 import json
 import os
 import random
@@ -32,7 +33,6 @@ from typing import Any
 
 from bpetite import Tokenizer
 from bpetite.corpora import TOKEN_FORMATS, Corpus, finish, plan, tokenize, tokenize_parts, verify
-from fuzzing.rounds import parser_of, run
 
 WORDS = ["the", "hen", "then,", "met", "don't", "你好!", "<|endoftext|>", "aéb🙂", "\n\n", "  x"]
 END = "<|endoftext|>"
@@ -46,7 +46,9 @@ MAX_SECONDS = 300
 
 def main() -> None:
     """Run rounds until time is up or files differ."""
-    parser = parser_of("soak", __doc__, seconds=3600)
+    parser = argparse.ArgumentParser(prog="scripts/fuzz soak", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3600, help="how long (default: 3600)")
+    parser.add_argument("--seed", type=int, help="of the first round (default: random)")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not hasattr(os, "killpg"):
@@ -55,15 +57,22 @@ def main() -> None:
         work(**json.loads(arguments.work))
         return
     counts: Counter[str] = Counter()
-
-    def fault_of(seed: int) -> str | None:
+    first = random.randrange(10**9) if arguments.seed is None else arguments.seed
+    end = time.monotonic() + arguments.seconds
+    for seed in itertools.count(first):
         with tempfile.TemporaryDirectory(prefix="bpetite-soak-") as folder:
             try:
-                return do_round(random.Random(seed), Path(folder), counts)
+                fault = do_round(random.Random(seed), Path(folder), counts)
             except subprocess.TimeoutExpired:
-                return f"a process has not ended in {MAX_SECONDS} s"
-
-    run(arguments, fault_of, counts)
+                fault = f"a process has not ended in {MAX_SECONDS} s"
+        if fault:
+            sys.exit(f"seed {seed}: {fault}")
+        counts["rounds"] += 1
+        if time.monotonic() > end:
+            break
+    for what, number in sorted(counts.items()):
+        print(f"{number:12,} {what}")
+    print(f"no difference; the next seed is {seed + 1}")
 
 
 def do_round(rng: random.Random, folder: Path, counts: Counter[str]) -> str | None:

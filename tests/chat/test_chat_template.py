@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzzing import templates as random_templates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2.filters import FILTERS
+from support import templates as random_templates
 from support.chats import CHATML, LITERALS, TEMPLATES, tokenizer
 from support.engines import once
-from support.examples import slow_except
+from support.examples import randoms, slow_except
 from tools import check_chat_templates as checks
 
 from bpetite import Tokenizer, Trusted
@@ -71,13 +71,13 @@ def test_collected_template_admits_no_special_token(path: Path, data: st.DataObj
     assert special.decode(encoded.ids) == encoded.prompt.text
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_template_renders_as_in_transformers(seed: int) -> None:
+@given(randoms)
+def test_random_template_renders_as_in_transformers(rng: random.Random) -> None:
     """`scripts/fuzz templates` tries many more."""
     pytest.importorskip("transformers")
-    source_of = random.Random(seed)
-    source = random_templates.template(source_of)
-    assert random_templates.fault(source, random_templates.conversation(source_of)) is None
+    source, messages = random_templates.template(rng), random_templates.conversation(rng)
+    fault = random_templates.fault(source, messages)
+    assert fault is None, (fault, source, messages)
 
 
 def test_most_characters_of_random_templates_are_tracked() -> None:

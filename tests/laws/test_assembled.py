@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
-from fuzzing.assembled import Checker
+from hypothesis import given
+from support.assembled import Checker
+from support.examples import few_at_first, randoms
 
-FILES = 10
-"""The number of files for each seed."""
-
+pytestmark = pytest.mark.filterwarnings("ignore::bpetite.SlowEngineWarning")
 
 FOUND = {
     "Strip between special tokens": 3000107,
@@ -20,19 +22,16 @@ FOUND = {
 """Files that differed once, by what was wrong."""
 
 
-@pytest.mark.filterwarnings("ignore::bpetite.SlowEngineWarning")
 @pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND)
 def test_files_that_differed_are_equal(seed: int, tmp_path: Path) -> None:
-    assert [*Checker(tmp_path).faults(seed)] == []
-
-
-@pytest.mark.filterwarnings("ignore::bpetite.SlowEngineWarning")
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 240))]
-)
-def test_assembled_files_have_the_ids_of_tokenizers(seed: int, tmp_path: Path) -> None:
     checker = Checker(tmp_path)
-    first = seed * FILES
-    faults = {number: [*checker.faults(number)] for number in range(first, first + FILES)}
-    assert {number: found for number, found in faults.items() if found} == {}
-    assert checker.counts["texts"] > FILES
+    assert [*checker.faults(Random(seed))] == []
+    assert checker.counts["texts"] > 0
+
+
+@few_at_first
+@given(randoms)
+def test_assembled_files_have_the_ids_of_tokenizers(rng: Random) -> None:
+    with TemporaryDirectory() as folder:
+        faults = [*Checker(Path(folder)).faults(rng)]
+        assert not faults, faults

@@ -1,4 +1,4 @@
-"""`scripts/fuzz threads` runs rounds like these for a minute."""
+"""Threads may share every public object; `scripts/fuzz threads` runs more rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from fuzzing import threads
+from support import threads
 from support.engines import quick_once
 
 import bpetite
@@ -27,12 +27,7 @@ DATA = (
 """Classes whose objects only hold values. The uses of others make, return or take them."""
 
 
-@pytest.mark.usefixtures("switching_often")
-@pytest.mark.parametrize("n_threads", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_threads_share_every_public_object(n_threads: int, tmp_path: Path) -> None:
-    counts: Counter[str] = Counter()
-    assert threads.do_round(1, tmp_path, n_threads, counts) == []
-    assert counts["uses of shared objects"] == n_threads * len(threads.usable())
+test_threads_share_every_public_object = threads.threads_share_every_public_object
 
 
 def test_a_result_that_differs_in_a_thread_is_a_fault(

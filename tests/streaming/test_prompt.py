@@ -7,9 +7,21 @@ import time
 from array import array
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
-from fuzzing.prompts import Editor, Followed, makers
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import randoms
+from support.prompts import (
+    BLOCK_CHARACTERS,
+    EDITS_OF_A_PROMPT,
+    NAMES,
+    REAL,
+    Editor,
+    Followed,
+    tokenizer_of,
+)
 from support.times import best_time
 
 from bpetite import Change, Prompt, Tokenizer, Trusted
@@ -116,14 +128,15 @@ def test_text_in_bytes(tokenizer: Tokenizer) -> None:
     assert prompt.text == "né so"
 
 
-@pytest.mark.parametrize("number", range(8))
-def test_random_edits_of_trained_vocabularies(number: int) -> None:
+@given(st.sampled_from(NAMES), st.sampled_from(BLOCK_CHARACTERS), randoms)
+def test_edits_are_one_encode(name: str, size: int, rng: Random) -> None:
     """`scripts/fuzz prompts` makes more, with the public vocabularies too."""
-    _, make = [*makers(None)][number]
-    tokenizer = make()
-    followed = Followed(tokenizer, tokenizer.prompt())
-    editor = Editor(Random(number), [*filter(None, TEXTS.values())], followed)
-    assert [fault for _ in range(150) if (fault := editor.fault())] == []
+    with mock.patch("bpetite._streaming.prompt._BLOCK_CHARACTERS", size):
+        tokenizer = tokenizer_of(name)
+        editor = Editor(rng, [*TEXTS.values(), *REAL], Followed(tokenizer, tokenizer.prompt()))
+        for _ in range(EDITS_OF_A_PROMPT):
+            fault = editor.fault()
+            assert fault is None, fault
 
 
 # Errors

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 
 few_examples = settings(max_examples=settings().max_examples // 4)
 """For tests with slow examples."""
 
 few_at_first = settings() if settings().max_examples > 100 else few_examples
 """For tests that leave most of their examples to `scripts/test --all`."""
+
+randoms = st.randoms(use_true_random=True)
+"""Sources of random choices for input that has too many of them to draw each one."""
 
 
 def slow_except(cases: Iterable[Any], *quick: Any) -> list[Any]:

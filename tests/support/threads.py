@@ -1,14 +1,12 @@
-"""Let threads share every public object, and compare their results with the results of one thread.
+"""Threads that share every public object; their results are compared with those of one thread.
 
-`scripts/fuzz threads` runs this. In each round, threads begin at the same moment with new objects,
+In each round, threads begin at the same moment with new objects,
 so that they meet while caches and lazy values are made. They use all public methods in random
 order.
 
 Streams and iterators belong to one thread at a time. Here threads share them all the same, and
 change lists and buffers that other threads encode or decode. Such calls may return anything and
 raise ordinary errors, but they must not end the process, and the objects must work after a reset.
-
-A difference is printed with its seed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ import copy
 import pickle
 import random
 import sys
-import sysconfig
 import tempfile
 import threading
-import warnings
 from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,14 +25,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import bpetite
+import pytest
+from hypothesis import given, settings
+
 import bpetite.tiktoken as door
 from bpetite import (
-    CorpusWarning,
     DecodeStream,
     DecodeStreamBatch,
     PieceCounts,
@@ -47,7 +44,7 @@ from bpetite import (
     analysis,
     corpora,
 )
-from fuzzing.rounds import parser_of, run
+from support.examples import randoms
 
 END = "<|endoftext|>"
 TEXT = f"It's the hen: then, met the ten men's.\r\n\tDon't! 你好世界 {END} 12345 é🙂 \n\n"
@@ -128,7 +125,7 @@ async def collected(texts: AsyncIterator[str]) -> list[str]:
     return [text async for text in texts]
 
 
-async def given(ids: Sequence[int]) -> AsyncIterator[int]:
+async def arriving(ids: Sequence[int]) -> AsyncIterator[int]:
     """Yield ids to an asynchronous stream."""
     for id in ids:
         yield id
@@ -189,7 +186,7 @@ TOKENIZER: dict[str, Use] = {
     "settings": lambda o: o.tokenizer.settings,
     "special_tokens": lambda o: o.tokenizer.special_tokens,
     "stream": lambda o: o.tokenizer.stream(o.ids),
-    "astream": lambda o: asyncio.run(collected(o.tokenizer.astream(given(o.ids[:50])))),
+    "astream": lambda o: asyncio.run(collected(o.tokenizer.astream(arriving(o.ids[:50])))),
     "token_bytes": lambda o: [o.tokenizer.token_bytes(id) for id in o.tokenizer.ids],
     "token_id": lambda o: [o.tokenizer.token_id(token) for token in o.tokenizer.tokens],
     "tokens": lambda o: o.tokenizer.tokens,
@@ -239,7 +236,7 @@ STREAM_VOCABULARY: dict[str, Use] = {
     "decode_stream": lambda o: streamed(o.vocabulary.decode_stream(), o.ids),
     "special_ids": lambda o: o.vocabulary.special_ids,
     "stream": lambda o: o.vocabulary.stream(o.ids, skip_special_tokens=True),
-    "astream": lambda o: asyncio.run(collected(o.vocabulary.astream(given(o.ids[:50])))),
+    "astream": lambda o: asyncio.run(collected(o.vocabulary.astream(arriving(o.ids[:50])))),
     "token_bytes": lambda o: [o.vocabulary.token_bytes(id) for id in range(len(o.vocabulary))],
 }
 
@@ -420,8 +417,8 @@ def stream_calls(objects: Objects, rng: random.Random) -> dict[str, Callable[[St
     ids, one = objects.ids, rng.choice(objects.ids)
     start = rng.randrange(len(ids))
     return {
-        "atexts": lambda s: asyncio.run(collected(s.atexts(given(ids[:9])))),
-        "aevents": lambda s: asyncio.run(collected(s.aevents(given(ids[:9])))),
+        "atexts": lambda s: asyncio.run(collected(s.atexts(arriving(ids[:9])))),
+        "aevents": lambda s: asyncio.run(collected(s.aevents(arriving(ids[:9])))),
         "copy": lambda s: s.copy().step(one),
         "events": lambda s: [*s.events(ids[:9])],
         "flush": lambda s: s.flush(),
@@ -622,33 +619,19 @@ def faults_after(objects: Objects, streams: Sequence[tuple[str, Any, Any]]) -> I
                 yield f"{name}: other ids after another text"
 
 
-def main() -> None:
-    """Run rounds until time is up or a result differs."""
-    parser = parser_of("threads", __doc__)
-    parser.add_argument("--threads", type=int, default=8, help="default: 8")
-    arguments = parser.parse_args()
-    print(f"Python {sys.version.split()[0]}, {bpetite.engine} engine, GIL: {has_gil()}", flush=True)
-    if libraries := missing(chain(*NEEDED_LIBRARIES.values())):
-        print(f"not installed, so without their uses: {', '.join(libraries)}", flush=True)
+@pytest.mark.filterwarnings("ignore::bpetite.CorpusWarning")  # texts here are short
+@settings(max_examples=max(settings().max_examples // 150, 1))
+@given(randoms)
+def threads_share_every_public_object(rng: random.Random) -> None:
+    """Fail if a result of any thread differs, whatever the order of calls."""
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    warnings.simplefilter("ignore", CorpusWarning)  # texts here are short
     counts: Counter[str] = Counter()
-
-    def fault_of(seed: int) -> str:
+    n_threads = 2 if settings().max_examples < 300 else rng.choice((2, 4, 8))
+    try:
         with tempfile.TemporaryDirectory(prefix="bpetite-threads-") as folder:
-            faults = do_round(seed, Path(folder), arguments.threads, counts)
-        return "\n".join(sorted({*faults}))
-
-    run(arguments, fault_of, counts)
-    print(f"GIL: {has_gil()}")
-
-
-def has_gil() -> bool:
-    """Return whether this Python runs with a GIL now."""
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return True
-    return bool(sys._is_gil_enabled())  # type: ignore[attr-defined,unused-ignore]
-
-
-if __name__ == "__main__":
-    main()
+            faults = do_round(rng.getrandbits(32), Path(folder), n_threads, counts)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not faults, sorted({*faults})
+    assert counts["uses of shared objects"] == n_threads * len(usable())

@@ -1,46 +1,34 @@
-"""Edit prompts at random, and compare their ids with one encode of the whole text.
-
-`scripts/fuzz prompts` runs this. A prompt is set, lengthened, copied and pickled, as a text or as
-segments. After each edit its ids must equal the ids of `encode` or `encode_parts`, and the change
-that the edit returned must lead from the old ids to the new ones. With --data, the vocabularies are
-public, each with every pattern of patterns.json; otherwise they are trained.
-
-A difference is printed with its seed, and the exit code is 1.
-"""
+"""Random edits of prompts, each compared with one encode of the whole text."""
 
 from __future__ import annotations
 
-import argparse
+import copy
 import json
 import pickle
 import random
-import sys
-import time
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from functools import cache, lru_cache
 from pathlib import Path
 from pydoc_data.topics import topics
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from hypothesis import reject, settings
 from tools.public import PUBLIC
 
-import bpetite
-from bpetite import PATTERNS, Change, CorpusWarning, Prompt, SlowEngineWarning, Tokenizer, Trusted
-from bpetite._pretokenizer import portable_pattern  # not public
-from bpetite._streaming import prompt as module  # not public
+from bpetite import Change, Prompt, Tokenizer, Trusted
+from bpetite._pretokenizer import portable_pattern
 from bpetite._tokenizer import vocabulary_of
+from bpetite._vocabulary import Vocabulary
+from support import DATA
+from support.byte_fallback import SETTINGS, random_document, write
+from support.split_cases import CHARACTERS, LITERALS, TOKENIZERS
+from support.uncompared import load_uncompared
 
 Given = str | list[str]
 """The content that a prompt was given: a text, or segments."""
 
-LITERALS = ("<|a b|>", "<|a", " \n1", "aa", "<|a b|>1", "你🙂")
-HARD = (
-    *" \n\r\t\xa0\u3000/'’.-<|>aSsZé你ʰ𝔘ſ1½Ⅳ٣🙂\u0301\u093e\u20dd\u0897\U000105c9\x00",
-    *("\r\n", "'s", "'LL", "a b|>", "<|endof", "text|>", *LITERALS),
-)
-EDITS_OF_ROUND = 2_000
+HARD = (*CHARACTERS, *LITERALS, "a b|>", "<|endof", "text|>", "<s>", "[x ]", *"bcdé中文")
 BLOCK_CHARACTERS = (1, 8, 60, 8192)
 """Sizes of blocks. In use, all blocks are large; small ones test their limits in short texts."""
 
@@ -111,7 +99,7 @@ class Editor:
         rng = self.rng
         if rng.random() < 0.5:
             return "".join(rng.choices(HARD, k=rng.choice([0, 1, 1, 3, 14])))
-        real = rng.choice(self.real)
+        real = rng.choice(self.real) or " "
         start = rng.randrange(len(real))
         return real[start : start + rng.choice([1, 8, 40, 300])]
 
@@ -156,6 +144,10 @@ class Editor:
         text = self.rng.choice([self.text(), "".join(self.followed.given)])
         return self.followed.set(text if self.rng.random() < 0.5 else self.segments(text))
 
+    def set_again(self) -> str | None:
+        """Set the same content, which changes nothing."""
+        return self.followed.set(self.followed.given)
+
     def fail(self) -> str | None:
         """Make an edit that raises, and must change nothing."""
         bad = self.text() + "\ud800" + self.text()
@@ -173,11 +165,14 @@ class Editor:
         followed = self.followed
         edits = [self.append, self.append_segments, self.edit, self.edit, self.edit_segments]
         if self.rng.random() < 0.1:
-            edits = [self.restart, self.fail]
+            edits = [self.restart, self.set_again, self.fail]
         if self.rng.random() < 0.05:
-            other = followed.prompt.copy()
-            other.set(self.text() + other.text)  # must change only the copy
-        if self.rng.random() < 0.001:  # rare, because it is slow with a large vocabulary
+            move = self.rng.choice((Prompt.copy, copy.copy, copy.deepcopy))
+            other = move(followed.prompt)
+            if self.rng.random() < 0.5:
+                other, followed.prompt = followed.prompt, other
+            other.set(self.text() + other.text)  # must change only the other one
+        if self.rng.random() < 0.001:  # slow with a large vocabulary
             pair = followed.tokenizer, followed.prompt
             followed.prompt = pickle.loads(pickle.dumps(pair))[1]
         edit = self.rng.choice(edits)
@@ -188,71 +183,53 @@ class Editor:
         return None
 
 
-def makers(data: Path | None) -> Iterator[tuple[str, Callable[[], Tokenizer]]]:
-    """Yield names of vocabularies, and the functions that make them."""
-    if data is None:
-        for name in PATTERNS:
-            yield f"trained, {name}", lambda name=name: trained(name)  # type: ignore[misc]
-        return
-    entries = json.loads((data / "patterns.json").read_bytes())
-    for public, (_, file) in PUBLIC.items():
-        base = vocabulary_of(Tokenizer.load(data / file))
-        for entry in entries:
-            try:
-                pattern, *others = map(portable_pattern, entry["patterns"])
-            except ValueError as error:
-                if public == "GPT-2":
-                    print(f"left out: {entry['name']}: {error}", flush=True)
-                continue
-            vocabulary = replace(base, pattern=pattern, more_patterns=(*others,))
-            yield (
-                f"{public}, {entry['name']}",
-                lambda vocabulary=vocabulary: with_literals(Tokenizer(vocabulary)),  # type: ignore[misc]
-            )
+# Vocabularies
+
+REAL = [*topics.values()]
 
 
-def trained(name: str) -> Tokenizer:
-    """Return a small vocabulary with a pattern."""
-    text = "".join([*topics.values()][:9]) + "".join(HARD) * 3
-    return with_literals(Tokenizer.train(text, 600, pattern=name))
+@cache
+def fallback(name: str) -> Tokenizer:
+    """Return a vocabulary with byte fallback, in a setting of public models."""
+    with TemporaryDirectory() as folder:
+        document = random_document(random.Random(name), **SETTINGS[name])
+        return load_uncompared(write(document, Path(folder)))
 
 
-def with_literals(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a tokenizer with more special tokens, which overlap."""
-    return tokenizer.with_special_tokens(LITERALS)
+@cache
+def public(file: str) -> Vocabulary:
+    return vocabulary_of(Tokenizer.load(DATA / file))
 
 
-def main() -> None:
-    """Edit prompts until time is up or a result differs."""
-    parser = argparse.ArgumentParser(prog="scripts/fuzz prompts", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="default: 60")
-    parser.add_argument("--seed", type=int, default=0, help="of the first round (default: 0)")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the public vocabularies")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", SlowEngineWarning)
-    warnings.simplefilter("ignore", CorpusWarning)
-    real = [*topics.values(), *HARD]
-    for path in sorted(arguments.data.glob("*.txt")) if arguments.data else []:
-        real += [path.read_text("utf-8")[:200_000]] * 100
-    every = [*makers(arguments.data)]
-    counts: Counter[str] = Counter()
-    print(f"{len(every)} vocabularies, {bpetite.engine} engine", flush=True)
-    end = time.monotonic() + arguments.seconds
-    for seed in count(arguments.seed):
-        if seed > arguments.seed and time.monotonic() > end:
-            break
-        rng = random.Random(seed)
-        name, make = every[seed % len(every)]
-        module._BLOCK_CHARACTERS = rng.choice(BLOCK_CHARACTERS)
-        tokenizer = make()
-        editor = Editor(rng, real, Followed(tokenizer, tokenizer.prompt()))
-        for _ in range(EDITS_OF_ROUND):
-            if fault := editor.fault():
-                sys.exit(f"seed {seed}, vocabulary {name}: {fault}")
-            counts[name] += 1
-    edits = sum(counts.values())
-    print(f"{edits:,} edits of {len(counts)} vocabularies, no difference; the next seed is {seed}")
+@lru_cache(maxsize=8)
+def split_by(file: str, *patterns: str) -> Tokenizer:
+    """Return a public vocabulary with other patterns, and with literals that overlap."""
+    try:
+        pattern, *others = map(portable_pattern, patterns)
+    except ValueError:  # no program of ours follows them
+        reject()
+    found = replace(public(file), pattern=pattern, more_patterns=(*others,))
+    return Tokenizer(found).with_special_tokens(LITERALS)
 
 
-if __name__ == "__main__":
-    main()
+MAKERS: dict[str, tuple[Any, ...]] = {
+    **TOKENIZERS,
+    **{f"byte fallback, {name}": (fallback, name) for name in SETTINGS},
+}
+NAMES = [*MAKERS] * 4
+IS_BOUNDED = settings().max_examples <= 300
+EDITS_OF_A_PROMPT = 50 if IS_BOUNDED else 2_000
+if DATA.exists() and not IS_BOUNDED:  # public vocabularies are made slowly, so they are rare
+    MAKERS |= {
+        f"{name}, {entry['name']}": (split_by, file, *entry["patterns"])
+        for name, (_, file) in PUBLIC.items()
+        for entry in json.loads((DATA / "patterns.json").read_bytes())
+    }
+    NAMES += [*MAKERS]
+
+
+def tokenizer_of(name: str) -> Tokenizer:
+    """Return one of the tokenizers by its name."""
+    make, *arguments = MAKERS[name]
+    tokenizer: Tokenizer = make(*arguments)
+    return tokenizer

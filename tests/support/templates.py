@@ -1,6 +1,4 @@
-"""Compare random chat templates with transformers, and check the origin of each character.
-
-    scripts/fuzz templates [--seconds N] [--seed N]
+"""Random chat templates, which are compared with transformers; each character has an origin.
 
 A grammar makes the templates: statements and expressions over messages. Each message and the
 template itself have characters of their own, which tell the origin of all that is printed.
@@ -9,11 +7,9 @@ template itself have characters of their own, which tell the origin of all that 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Any
 
 from bpetite.chat import ChatTemplate, ChatTemplateError, RenderedPrompt
-from fuzzing.rounds import parser_of, run
 
 _OF_TEMPLATE = 0xF000
 _OF_MESSAGES = 0xE000
@@ -159,20 +155,3 @@ def untracked_share(source: str, messages: list[dict[str, Any]]) -> tuple[int, i
     pieces = ChatTemplate(source).render(messages).texts
     counts = [(len(piece.text), piece.origin == "untracked") for piece in pieces]
     return sum(size for size, is_untracked in counts if is_untracked), sum(s for s, _ in counts)
-
-
-def fault_of_seed(seed: int) -> str | None:
-    """Return how bpetite differs from transformers on the template of a seed, or None."""
-    rng = random.Random(seed)
-    source, messages = template(rng), conversation(rng)
-    found = fault(source, messages)
-    return found and f"{found}\n{source}\n{messages}"
-
-
-def main() -> None:
-    """Try random templates until time is up or one differs."""
-    run(parser_of("templates", __doc__).parse_args(), fault_of_seed, Counter())
-
-
-if __name__ == "__main__":
-    main()

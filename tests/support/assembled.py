@@ -1,10 +1,8 @@
-"""Assemble tokenizer.json files from every stage at random, and compare with tokenizers.
+"""Random tokenizer.json files of every stage, which are compared with tokenizers.
 
-`scripts/fuzz assembled` runs this. Each file is loaded, saved and loaded again, and texts of its
-own literals and of hard characters are encoded, decoded, streamed and cut. All ids and texts must
-equal the ids and texts of tokenizers. If a file is refused, the reason is counted.
-
-A difference is printed with its seed, and the exit code is 1.
+Each file is loaded, saved and loaded again, and texts of its own literals and of hard characters
+are encoded, decoded, streamed and cut. All ids and texts must equal the ids and texts of
+tokenizers. If a file is refused, the reason is counted.
 """
 
 from __future__ import annotations
@@ -12,8 +10,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import tempfile
-import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,12 +21,12 @@ from unicodedata import combining
 
 import tokenizers
 
-from bpetite import PATTERNS, SlowEngineWarning, Tokenizer
+from bpetite import PATTERNS, Tokenizer
 from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite._vocabulary import IMPOSSIBLE_BYTES
 from bpetite.analysis import explain
-from fuzzing.rounds import load_uncompared, parser_of, run
+from support.uncompared import load_uncompared
 
 Document = dict[str, Any]
 
@@ -54,8 +50,8 @@ _TEXT = (
 class Assembler:
     """Assembles files, and texts for them, from one source of random choices."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, rng: random.Random) -> None:
+        self._random = rng
         self._choice = self._random.choice
 
     def _likely(self, chance: float) -> bool:
@@ -228,9 +224,9 @@ class Checker:
         self.counts: Counter[str] = Counter()
         """The number of texts compared, and how often each refusal was given."""
 
-    def faults(self, seed: int) -> Iterator[str]:
+    def faults(self, rng: random.Random) -> Iterator[str]:
         """Yield the faults of one file and its texts."""
-        assembler = Assembler(seed)
+        assembler = Assembler(rng)
         document = assembler.document()
         path = self._folder / "tokenizer.json"
         path.write_text(json.dumps(document), encoding="utf-8")
@@ -340,16 +336,3 @@ def ids_of(library: tokenizers.Tokenizer, text: str) -> list[int] | None:
             raise
         return None
     return ids
-
-
-def main() -> None:
-    """Check files until time is up."""
-    options = parser_of("assembled", __doc__).parse_args()
-    warnings.simplefilter("ignore", SlowEngineWarning)
-    with tempfile.TemporaryDirectory() as folder:
-        checker = Checker(Path(folder))
-        run(options, lambda seed: "; ".join(checker.faults(seed)), checker.counts)
-
-
-if __name__ == "__main__":
-    main()
