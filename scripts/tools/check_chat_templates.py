@@ -6,8 +6,6 @@ refused in the same words. Because each message's text consists of characters of
 origins are known: such a character must belong to its message, and each literal of the template
 must be found. Prints a line for each template that differs.
 
-`--speed` measures instead, with 20 messages: the best of 20 renderings by each library.
-
     PYTHONPATH=src:scripts python -m tools.check_chat_templates FOLDER
 """
 
@@ -15,13 +13,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import statistics
 import sys
-import timeit
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -61,8 +56,6 @@ _FIRST = 0xE000
 """The first of the characters that stand for messages' text, which are for private use."""
 
 _PER_MESSAGE = 64
-
-_REPEATS = 20
 
 LITERAL = re.compile(
     r"<\|[^|<>]*\|>|<｜[^｜<>]*｜>|\[/?[A-Z_]{3,}\]|</?[a-z_]+>|<(?:start|end)_of_turn>"
@@ -219,48 +212,14 @@ def difference(source: str, step: int = 1) -> tuple[Counter[str], str | None]:
     return counts, None
 
 
-def seconds(render: Callable[[], object]) -> float:
-    """Return the shortest time of a rendering."""
-    return min(timeit.repeat(render, number=1, repeat=_REPEATS))
-
-
-def speeds(paths: list[Path]) -> None:
-    """Print a line for each template: the milliseconds of both libraries, and their ratio."""
-    messages = [
-        {"role": role, "content": "It is sunny, and warm enough to go outside. " * 8}
-        for role in ("user", "assistant") * 10
-    ]
-    ratios = []
-    for path in paths:
-        source = path.read_text("utf-8")
-        try:
-            template = ChatTemplate(source)
-            rendered_by_transformers(source, messages, TOKENS)
-        except Exception:
-            continue
-        theirs = seconds(partial(rendered_by_transformers, source, messages, TOKENS))
-        ours = seconds(partial(template.render, messages, **TOKENS))
-        ratios.append((ours / theirs, ours))
-        print(
-            f"{theirs * 1e3:9.3f} {ours * 1e3:9.3f} {ours / theirs:5.1f}  {path.stem}", flush=True
-        )
-    print(f"median {statistics.median(ratio for ratio, _ in ratios):.1f} times transformers")
-    print(f"{sum(ratio <= 5 for ratio, _ in ratios)} of {len(ratios)} at most 5 times")
-    print(f"{sum(ours < 0.002 for _, ours in ratios)} of {len(ratios)} below 2 ms")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--quick", action="store_true", help="each eleventh case")
-    parser.add_argument("--speed", action="store_true", help="measure instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     total: Counter[str] = Counter()
     paths = sorted(path for folder in options.folders for path in folder.rglob("*.jinja"))
-    if options.speed:
-        speeds(paths)
-        return
     for path in paths:
         counts, found = difference(path.read_text("utf-8"), options.quick)
         total += counts

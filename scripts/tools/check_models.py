@@ -1,10 +1,10 @@
 """Compare the ids of public vocabularies with the libraries that own them, and fill a table.
 
 Packages of exact versions are downloaded to a folder, and their hashes are checked. Each vocabulary
-is loaded by both engines, and texts are encoded, streamed and decoded by both libraries: real text,
-every script, the vocabulary's own tokens, and its literals with white space around them. The
+is loaded by both engines, and `Verifier` compares texts: real text, every script, the vocabulary's
+own tokens, and its literals with white space around them. They are streamed and decoded too. The
 vocabularies of llama.cpp must also give the ids that llama.cpp expects for its own texts.
-`Verifier` must find no difference, also from transformers and mistral-common if they are installed.
+`Verifier.check` must find nothing, also in transformers and mistral-common if they are installed.
 Files that are cut, changed or doubled must load, or be refused in one line. The last three columns
 of the table in docs/models.md are written, and the exit code is 1 if anything differs.
 
@@ -16,7 +16,6 @@ PYTHONPATH=scripts python -m tools.check_models [--cache FOLDER] [--files FOLDER
 from __future__ import annotations
 
 import argparse
-import base64
 import copy
 import gzip
 import hashlib
@@ -33,12 +32,12 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
-import tiktoken
 import tokenizers
 
 import bpetite
@@ -47,7 +46,6 @@ from bpetite._tokenizer import vocabulary_of
 from bpetite._unicode.byte_characters import to_characters
 from bpetite.analysis import Verifier
 from bpetite.formats._reference import PROBE
-from bpetite.formats._tekken import with_literals
 from tools.venv import ROOT
 
 PAGE = ROOT / "docs" / "models.md"
@@ -286,15 +284,14 @@ QWEN_2 = in_turn(PATTERNS["qwen2"], BYTES_ONLY)
 
 @dataclass
 class Loaded:
-    """A vocabulary here and in its own library."""
+    """A vocabulary, and the other libraries that compare its file if they are installed."""
 
     tokenizer: Tokenizer
-    encode: Callable[[str], list[int]]
-    decode: Callable[[list[int]], str]
     path: Path
-    libraries: tuple[str, ...]
-    """The library with which `Verifier` compares the file, if it is installed."""
-    encode_framed: Callable[[str], list[int]] | None = None
+    libraries: tuple[str, ...] = ()
+    judge: str | None = None
+    """The library that encodes all texts, which owns the format if this is None."""
+    decode: Callable[[list[int]], str] | None = None
     expected: list[tuple[str, list[int]]] | None = None
 
 
@@ -310,43 +307,8 @@ def by_document(value: Document, folder: Path, **others: Any) -> Loaded:
 
 
 def by_file(path: Path, **others: Any) -> Loaded:
-    library = tokenizers.Tokenizer.from_file(str(path))
-    return Loaded(
-        Tokenizer.load(path),
-        lambda text: library.encode(text, add_special_tokens=False).ids,
-        lambda ids: library.decode(ids, skip_special_tokens=False),
-        path,
-        ("tokenizers", "transformers"),
-        lambda text: library.encode(text).ids,
-        **others,
-    )
-
-
-def by_ranks(
-    data: bytes, folder: Path, pattern: str, special_tokens: dict[str, int], spelling: str = ""
-) -> Loaded:
-    path = folder / "model.tiktoken"
-    path.write_bytes(data)
-    ranks = {}
-    for line in data.splitlines():
-        token, rank = line.rsplit(b" ", 1)
-        ranks[base64.b64decode(token) if token != b"=" else b""] = int(rank)
-    library = tiktoken.Encoding(
-        "model",
-        pat_str=spelling or PATTERNS.get(pattern, pattern),
-        mergeable_ranks=ranks,
-        special_tokens=special_tokens,
-    )
-    tokenizer = Tokenizer.load(
-        path, format="tiktoken", pattern=pattern, special_tokens=special_tokens
-    )
-    return Loaded(
-        tokenizer,
-        lambda text: library.encode(text, allowed_special="all"),
-        library.decode,
-        path,
-        ("tiktoken", "tokenizers"),
-    )
+    decode = partial(tokenizers.Tokenizer.from_file(str(path)).decode, skip_special_tokens=False)
+    return Loaded(Tokenizer.load(path), path, ("transformers",), decode=decode, **others)
 
 
 def llama_cpp(name: str, pre_tokenizer: Document, **others: Any) -> Loader:
@@ -410,9 +372,8 @@ def by_sentencepiece(
 ) -> Loaded:
     path = folder / "tokenizer.model"
     path.write_bytes(data)
-    processor: Any = import_module("sentencepiece").SentencePieceProcessor(model_proto=data)
-    encode, decode = processor.encode, processor.decode
-    return Loaded(Tokenizer.load(path), encode, decode, path, (), expected=expected)
+    decode = import_module("sentencepiece").SentencePieceProcessor(model_proto=data).decode
+    return Loaded(Tokenizer.load(path), path, decode=decode, expected=expected)
 
 
 def mistral(end: str) -> Loader:
@@ -444,9 +405,12 @@ def ranks_in(
 ) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
         data = packages.read(package, end)
-        return by_ranks(
-            gzip.decompress(data) if end.endswith(".gz") else data, folder, pattern, {literal: id}
+        path = folder / "model.tiktoken"
+        path.write_bytes(gzip.decompress(data) if end.endswith(".gz") else data)
+        tokenizer = Tokenizer.load(
+            path, format="tiktoken", pattern=pattern, special_tokens={literal: id}
         )
+        return Loaded(tokenizer, path, ("tokenizers",))
 
     return load
 
@@ -459,34 +423,8 @@ def tekken(end: str) -> Loader:
     def load(packages: Packages, folder: Path) -> Loaded:
         path = folder / "tekken.json"
         path.write_bytes(packages.read("mistral-common 1.13.1", end))
-        value = json.loads(path.read_bytes())
-        config = value["config"]
-        count = config["default_num_special_tokens"]
-        size = config["default_vocab_size"] - count
-        library = tiktoken.Encoding(  # as mistral-common has it
-            "tekken",
-            pat_str=config["pattern"],
-            mergeable_ranks={
-                base64.b64decode(each["token_bytes"]): each["rank"]
-                for each in value["vocab"][:size]
-            },
-            special_tokens={},
-        )
-        tokenizer = Tokenizer.load(path)
-        literal_of = {id: literal for literal, id in tokenizer.special_tokens.items()}
-        encode = with_literals(
-            lambda text: [rank + count for rank in library.encode(text)], tokenizer.special_tokens
-        )
-
-        def decode(ids: list[int]) -> str:
-            tokens = (
-                literal_of[id].encode() if id < count else library.decode_bytes([id - count])
-                for id in ids
-            )
-            return b"".join(tokens).decode("utf-8", "replace")
-
-        libraries = ("mistral-common", "tokenizers", "tiktoken")
-        return Loaded(tokenizer, encode, decode, path, libraries)
+        libraries = ("mistral-common", "tokenizers")
+        return Loaded(Tokenizer.load(path), path, libraries, judge="tiktoken")
 
     return load
 
@@ -688,47 +626,48 @@ def texts_for(tokenizer: Tokenizer) -> Iterator[str]:
         yield rng.choice(spaces) + "".join(parts)
 
 
-def difference(loaded: Loaded) -> tuple[int, int, str]:
-    """Return the number of texts and of ids compared, and the first difference, if any."""
-    tokenizer, n_ids, n_texts = loaded.tokenizer, 0, 0
+def difference(loaded: Loaded) -> tuple[int, str]:
+    """Return the number of ids compared, and the first difference, if any."""
+    tokenizer, n_ids = loaded.tokenizer, 0
     for text, ids in loaded.expected or []:
         if tokenizer.encode(text) != ids:
-            return n_texts, n_ids, f"llama.cpp expects other ids of {text!r}"
-        n_texts, n_ids = n_texts + 1, n_ids + len(ids)
+            return n_ids, f"llama.cpp expects other ids of {text!r}"
+        n_ids += len(ids)
+    judge = Verifier(tokenizer, loaded.path, against=loaded.judge)
+    if judge.reference_library is None:
+        return n_ids, "no library owns the format"
     for text in texts_for(tokenizer):
-        ids = loaded.encode(text)
-        n_texts, n_ids = n_texts + 1, n_ids + len(ids)
+        if found := judge.difference(text):
+            return n_ids, f"{judge.reference_library}: {found}"
+        ids = tokenizer.encode(text)
+        n_ids += len(ids)
         stream = tokenizer.encode_stream()
         steps = [stream.step(text[start : start + 50]) for start in range(0, len(text), 50)]
         steps.append(stream.flush())
         decoder = tokenizer.decode_stream()
-        decoded = "".join([*map(decoder.step, ids), decoder.flush()])
+        decoded = tokenizer.decode(ids, errors="replace")
         claims = {
-            "encode": tokenizer.encode(text) == ids,
             "encode_stream": [id for step in steps for id in step] == ids,
-            "decode": tokenizer.decode(ids, errors="replace") == loaded.decode(ids),
-            "decode_stream": decoded == tokenizer.decode(ids, errors="replace"),
+            "decode": loaded.decode is None or decoded == loaded.decode(ids),
+            "decode_stream": "".join([*map(decoder.step, ids), decoder.flush()]) == decoded,
         }
-        if loaded.encode_framed:
-            framed = tokenizer.encode(text, add_special_tokens=True)
-            claims["add_special_tokens"] = framed == loaded.encode_framed(text)
         for claim, holds in claims.items():
             if not holds:
-                return n_texts, n_ids, f"{claim} of {text[:80]!r}"
-    return n_texts, n_ids, false_alarm(loaded) or fault_of_changed_file(loaded)
+                return n_ids, f"{claim} of {text[:80]!r}"
+    return n_ids, false_alarm(loaded) or fault_of_changed_file(loaded)
 
 
 def false_alarm(loaded: Loaded) -> str:
     """Return the difference that `Verifier` finds in a file whose ids are right, "" for none."""
-    for library in loaded.libraries:
+    for library in (loaded.judge, *loaded.libraries):
         try:
             verifier = Verifier(loaded.tokenizer, loaded.path, against=library)
             if found := verifier.check():
-                return f"Verifier, {library}: {found}"
+                return f"Verifier, {verifier.reference_library}: {found}"
         except ImportError:
             print(f"{library} is not installed", file=sys.stderr)
         except ValueError as error:  # the library cannot hold the vocabulary, and says so
-            if library == loaded.libraries[0]:
+            if library == loaded.judge:
                 return f"Verifier, {library}: {error}"
     return ""
 
@@ -759,14 +698,13 @@ def checked(families: dict[str, Loader], packages: Packages) -> Iterator[Documen
         start = time.perf_counter()
         try:
             loaded = load(packages, folder)
-            n_texts, n_ids, fault = difference(loaded)
+            n_ids, fault = difference(loaded)
             n_vocab = len(loaded.tokenizer.ids)
         except ValueError as error:
-            n_texts, n_ids, n_vocab, fault = 0, 0, 0, f"{error}"
+            n_ids, n_vocab, fault = 0, 0, f"{error}"
         seconds = round(time.perf_counter() - start, 1)
         print(f"{bpetite.engine}: {name}: {fault or 'equal'} ({seconds} s)", file=sys.stderr)
         yield {
-            "texts": n_texts,
             "ids": n_ids,
             "vocab": n_vocab,
             "fault": fault,
