@@ -669,19 +669,17 @@ some_bytes = (texts | spaced.map("".join)).map(lambda text: text.encode("utf-8",
 cut = st.tuples(some_bytes, st.integers(0, 4), st.integers(0, 4)).map(
     lambda found: found[0][found[1] : len(found[0]) - found[2]]
 )
+DECODERS = ("decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets")
 ATTRIBUTES = ("name", "n_vocab", "max_token_value", "eot_token", "special_tokens_set")
 
 
 def calls_of(known: list[int]) -> Any:
-    """Return a strategy of calls: a method, its arguments and its options.
-
-    A list has one bad id at most, since tiktoken tells either of two.
-    """
+    """Return a strategy of calls: a method, its arguments and its options."""
     id = st.sampled_from(known)
     some_id: Any = id | odd_ids | st.just(max(known) + 1)
     ids = st.lists(id, max_size=20)
     lists: Any = st.one_of(
-        *(ids, ids.map(tuple), st.builds(lambda ids, one: [*ids, one], ids, some_id)),
+        *(ids, ids.map(tuple), st.lists(id | some_id, max_size=9)),
         *(ids.map(lambda ids: array.array("Q", ids)), ids.map(np.array)),
     )
     calls: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -736,6 +734,14 @@ def test_random_calls_match_tiktoken(made_of: str | dict[str, Any], data: st.Dat
         expected, found = outcome(call, theirs), outcome(call, ours)
         if expected != PANIC:
             assert (found, type(found)) == (expected, type(expected)), (name, given_, options)
+
+
+@pytest.mark.parametrize("ids", [[699_999, -1], [-1, 699_999], [97, 699_999, "a"]], ids=str)
+def test_first_of_two_bad_ids_is_told(ids: Any) -> None:
+    check(
+        small("letters"),
+        *(lambda each, method=method: getattr(each, method)(ids) for method in DECODERS),
+    )
 
 
 def test_the_first_bad_text_of_a_batch_is_told() -> None:

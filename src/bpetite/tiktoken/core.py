@@ -290,7 +290,11 @@ class Encoding:
 
         Raises UnicodeDecodeError for bytes that are not UTF-8, and the errors of `decode`.
         """
-        return self._tokenizer.decode_with_offsets([*map(_as_id, tokens)])
+        try:
+            return self._tokenizer.decode_with_offsets([*map(_as_id, tokens)])
+        except (KeyError, OverflowError, TypeError):
+            self.decode_tokens_bytes(tokens)  # tells the first of several bad ids, as tiktoken does
+            raise
 
     def decode_batch(
         self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
