@@ -109,7 +109,7 @@ ALONE = "alone"  # the column of the same work on documents in memory
 
 def corpus_cases() -> Iterator[Case]:
     """Yield commands on one core, for each kind of file and its limits of speed and memory."""
-    kinds = {"jsonl": (0.55, 100), "jsonl.zst": (0.4, 100), "parquet": (0.4, 150)}
+    kinds = {"jsonl": (0.55, 100), "jsonl.zst": (0.4, 100), "parquet": (0.4, 250)}
     for name in [name for name in ("english", "multilingual") if name in data.texts()]:
         for kind, (low, peak) in kinds.items():
             size, both = data.settings().limit or CORPUS_BYTES, {NATIVE: NATIVE, ALONE: NATIVE}

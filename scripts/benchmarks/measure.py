@@ -107,8 +107,9 @@ def bpetite(*arguments: str | Path) -> Usage:
 TWO_CPUS = "two processors"  # all other processes have one, so that threads gain nothing
 ALL_CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
-# The environment variables of all processes, and of some.
+# The environment variables of all processes, which keep compiled modules as usual, and of some.
 OF_ALL = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+OF_ALL["PYTHONDONTWRITEBYTECODE"] = ""
 VARIABLES = {
     **{name: {"BPETITE_SIMD": name} for name in INSTRUCTION_SETS},
     PYTHON: {"BPETITE_ENGINE": "python"},

@@ -146,8 +146,6 @@ README_FIGURES = (
     ("english, 16 MB", "tokenizers"),
     ("English, 0", "bpetite"),
     ("cl100k, english, list", "bpetite"),
-    ("english, .jsonl, megatron-core 0.16.1, the loop of preprocess_data.py", "bpetite"),
-    ("english, .jsonl, megatron-core 0.16.1, the loop of preprocess_data.py", "library"),
 )
 """The row and the column of each measured figure in README.md, in order."""
 

@@ -183,7 +183,11 @@ def file_in_folder(path: Path) -> SourceFile:
 
 def check_found(path: Path) -> None:
     """Raise ValueError for a pipe or a device that no user named, as in `file_in_folder`."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    try:
+        mode = path.stat().st_mode  # asked once, because another process may replace the file
+    except OSError:
+        return  # whoever reads it raises this error
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ValueError(f"{path}: not a file but a pipe or a device; replace it by a file")
 
 
