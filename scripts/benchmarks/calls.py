@@ -120,10 +120,8 @@ def call_cases() -> Iterator[Case]:
         pairs = zip(engines, limits, strict=False)
         targets = [Target(high=limit, column=name) for name, limit in pairs]
         yield fresh(f"`load` of {path.name}", work, engines, ["s"], targets)
-    what, targets = (
-        "MB that a vocabulary adds / after 4 MB of each text",
-        [Target(high=64, state=1)],
-    )
+    what = "MB that a vocabulary adds / after 4 MB of each text"
+    targets = [Target(high=64, state=1)]
     yield fresh(what, added, ours, ["MB", "MB"], targets)
 
 
