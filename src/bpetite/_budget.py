@@ -493,10 +493,9 @@ class _Window:
         self._least = self._size = first_characters(budget) + cutter.max_token
         self._ids = memoryview(b"")
         self._start = self._end = 0
-        self._chunk = self._next = (
-            0,
-            0,
-        )  # the start of a chunk and of the next, with their first ids
+        # Where a chunk and the next one begin, with the numbers of their first ids.
+        self._chunk = self._next = 0, 0
+        self._most = 0  # the ids that a chunk may have
 
     def chunk(self, start: int) -> tuple[int, memoryview]:
         """Return the end of a chunk that begins at `start`, and its ids. The end may be `start`."""
@@ -507,7 +506,7 @@ class _Window:
             start == self._start or cutter.splits_at(text, start)
         )
         most = len(self._ids) - first - (self._end < len(text))
-        number = min(budget + self._surplus(start), most)
+        number = self._most = min(budget + self._surplus(start), most)
         for _ in range(_MAX_TRIES):
             number, end, is_split = self._cut(start, first, number)
             self._next = end, first + number
@@ -566,12 +565,9 @@ class _Window:
         return number, max(end, start + 1), False
 
     def _count(self, at: int) -> int:
-        """Return the number of ids whose text begins in the last chunk and ends at or before `at`.
-
-        It is at most one more than the budget.
-        """
+        """Return the number of ids from the start of the last chunk up to `at`, which is in it."""
         start, first = self._chunk
-        ids, characters = self._ids[first : first + self._budget + 1], self._cutter.characters
+        ids, characters = self._ids[first : first + self._most + 1], self._cutter.characters
         numbers = range(len(ids) + 1)
         return bisect_right(numbers, at - start, key=lambda number: characters(ids[:number])) - 1
 
