@@ -221,7 +221,7 @@ def main() -> None:
     total: Counter[str] = Counter()
     paths = sorted(path for folder in options.folders for path in folder.rglob("*.jinja"))
     for path in paths:
-        counts, found = difference(path.read_text("utf-8"), options.quick)
+        counts, found = difference(path.read_text("utf-8"), 11 if options.quick else 1)
         total += counts
         total["templates"] += 1
         if found:

@@ -389,7 +389,7 @@ class _FlaggedSplitter:
                         space_end += 1
                 end = space_end
             if at < end:  # otherwise the literal before took all of this one
-                yield start, at, literal
+                yield min(start, at), at, literal
             start = end
         yield start, len(text), None
 

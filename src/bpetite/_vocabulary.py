@@ -131,12 +131,23 @@ class NativeTokenBytes(TokenBytes):
     def __missing__(self, id: int) -> bytes:
         token = self._native_token(id)
         if token is None:
-            known = TokenBytes(self.native.tokens() | self.others)
-            for absent in self.absent_ids:
-                del known[absent]
-            return known[id]  # raises the KeyError
+            return super().__missing__(id)  # raises the KeyError
         self[id] = token
         return token
+
+    def _all(self) -> TokenBytes:
+        known = TokenBytes(self.native.tokens() | self.others)
+        for absent in self.absent_ids:
+            del known[absent]
+        return known
+
+    @lazy_property
+    def max_lengths(self) -> list[int]:
+        return self._all().max_lengths
+
+    @lazy_property
+    def _range(self) -> str:
+        return self._all()._range
 
     def _native_token(self, id: int) -> bytes | None:
         return None if id in self.absent_ids else self.native.token(id)

@@ -111,12 +111,23 @@ def test_an_overlap_as_long_as_a_chunk_is_wrong_usage() -> None:
     assert result.err[-1].endswith("error: --max-tokens must exceed --overlap")
 
 
-@pytest.mark.parametrize("more", [["--at", "line"], ["--with-ids"], ["--overlap", "1"], ["b.txt"]])
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--at", "line"],
+        ["--with-ids"],
+        ["--overlap", "1"],
+        ["b.txt"],
+        ["--lines"],
+        ["--on-bad", "skip"],
+    ],
+)
 def test_keep_takes_one_text_and_no_option_of_chunks(more: list[str]) -> None:
     result = in_process(*START, "3", "text.txt", *more)
     assert (result.code, result.out) == (2, b"")
     assert result.err[-1].endswith(
-        "--keep takes one text, and none of --overlap, --at and --with-ids"
+        "--keep takes one plain text, and none of --overlap, --at, --with-ids, --input-format, "
+        "--separator, --text-field, --on-bad, --bad-log"
     )
 
 

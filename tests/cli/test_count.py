@@ -61,11 +61,9 @@ def test_more_tokens_than_the_maximum_fail() -> None:
     assert in_process(*COUNT, "three.txt", "--max-tokens", "3") == Result(0, b"3 three.txt\n", [])
     result = in_process(*COUNT, "three.txt", "many.txt", "--max-tokens", "1233")
     lines = b"   3 three.txt\n1234 many.txt\n1237 total\n"
-    error = (
-        "bpetite: many.txt has 1234 tokens, more than --max-tokens 1233; truncate or chunk cuts it"
-    )
+    error = "bpetite: many.txt has 1234 tokens, more than --max-tokens 1233; chunk cuts it"
     assert result == Result(1, lines, [error])
-    error = "bpetite: the text has 2 tokens, more than --max-tokens 1; truncate or chunk cuts it"
+    error = "bpetite: the text has 2 tokens, more than --max-tokens 1; chunk cuts it"
     assert in_process(*COUNT, "--text", "~~", "--max-tokens", "1") == Result(1, b"2\n", [error])
 
 
@@ -162,7 +160,7 @@ def test_bad_files_alone_have_no_total() -> None:
 
 def test_a_bad_file_hides_no_excess_of_tokens() -> None:
     Path("bad.txt").write_bytes(b"ab\xff")
-    excess = "bpetite: three.txt has 3 tokens, more than --max-tokens 2; truncate or chunk cuts it"
+    excess = "bpetite: three.txt has 3 tokens, more than --max-tokens 2; chunk cuts it"
     result = in_process(*COUNT, "bad.txt", "three.txt", "--max-tokens", "2")
     assert result == Result(1, b"3 three.txt\n3 total\n", [BAD, excess])
 

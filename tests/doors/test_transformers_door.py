@@ -319,10 +319,6 @@ def test_calls_that_change_a_stage_return_the_same(
             call = partial(super()._encode_plus, text, *arguments, **options)
             return self.changed(call) if "<F>" in text else call()
 
-        def _batch_encode_plus(self, texts: Any, **options: Any) -> Any:
-            call = partial(super()._batch_encode_plus, texts, **options)
-            return self.changed(call) if "<F>" in texts else call()
-
         def _decode(self, token_ids: Any, *arguments: Any, **options: Any) -> Any:
             call = partial(super()._decode, token_ids, *arguments, **options)
             return self.changed(call) if token_ids[0] == 1 else call()

@@ -20,12 +20,19 @@ number of tokens; if there are several documents, also the number of the documen
 between two words if it can; with --at, after a line or a paragraph if it can. Each document is
 loaded into memory.
 
-With --keep, the result is the longest beginning, or end, of one plain text that is within the
-budget, as it is. Of a long file, only as much as the beginning needs is read."""
+With --keep, the result is the longest beginning, or end, of one plain text (a local file, standard
+input or --text) that is within the budget, as it is. Of a long file, only as much as the beginning
+needs is read."""
 EXAMPLE = """\
 bpetite chunk --model model.json --max-tokens 200 --overlap 20 README.md
 bpetite chunk --model model.json --max-tokens 200 --at paragraph README.md
 bpetite chunk --model model.json --max-tokens 20 --keep end README.md"""
+
+_OF_CHUNKS = (
+    *("overlap", "at", "with_ids"),
+    *("input_format", "separator", "text_field", "on_bad", "bad_log"),
+)
+"""The options that --keep would ignore."""
 
 _FIRST_BYTES = 1 << 16
 
@@ -120,8 +127,11 @@ def _documents(options: argparse.Namespace) -> Iterator[tuple[int | None, str]]:
 
 def _keep(options: argparse.Namespace) -> None:
     """Write one side of a text as it is, without a newline of its own."""
-    if len(options.files) > 1 or options.overlap or options.at or options.with_ids:
-        options.parser.error("--keep takes one text, and none of --overlap, --at and --with-ids")
+    if len(options.files) > 1 or any(
+        getattr(options, name) != options.parser.get_default(name) for name in _OF_CHUNKS
+    ):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in _OF_CHUNKS)
+        options.parser.error(f"--keep takes one plain text, and none of {names}")
     tokenizer = common.load(options)
     common.write(
         tokenizer.truncate(

@@ -58,8 +58,7 @@ def run(options: argparse.Namespace) -> None:
     if options.max_tokens is not None and most > options.max_tokens:
         shown = common.shown(largest) if largest else "the text"
         raise ValueError(
-            f"{shown} has {most} tokens, more than --max-tokens {options.max_tokens}; truncate or "
-            f"chunk cuts it"
+            f"{shown} has {most} tokens, more than --max-tokens {options.max_tokens}; chunk cuts it"
         )
     if len(counts) < inputs:
         raise SystemExit(1)

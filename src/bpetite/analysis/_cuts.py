@@ -27,14 +27,17 @@ class CutCounter:
     def add(self, name: str, corpus: Batches) -> None:
         """Add a text, whose documents are encoded one by one."""
         first_cuts = other_cuts = common = 0
-        keeps_text = True
+        known = len(self.differences)
         for number, data in enumerate(_documents(corpus)):
             both = [each.encode_ordinary(data.decode("utf-8")) for each in self._tokenizers]
-            keeps_text &= all(
+            if not all(
                 tokenizer.lossless or tokenizer.decode_bytes(ids) == data
                 for tokenizer, ids in zip(self._tokenizers, both, strict=True)
-            )
-            if not (keeps_text and data):
+            ):
+                del self.differences[known:]
+                self.cuts.append(None)
+                return
+            if not data:
                 continue
             ids, other_ids = both
             first_cuts += len(ids) - 1
@@ -45,7 +48,7 @@ class CutCounter:
                 if len(stretch) + len(other_stretch) > 2 and len(self.differences) < self._limit:
                     found = Difference(name, number, start, (*stretch,), (*other_stretch,))
                     self.differences.append(found)
-        self.cuts.append(Cuts(first_cuts, other_cuts, common) if keeps_text else None)
+        self.cuts.append(Cuts(first_cuts, other_cuts, common))
 
     def _stretches(
         self, ids: Sequence[int], other_ids: Sequence[int]

@@ -37,8 +37,6 @@ _GROUP = 64  # the tokens that are checked together
 
 _SIZES_PER_OCTAVE = 4  # the points of a curve while the vocabulary doubles
 
-"""A text that is one document, or a corpus such as `bpetite.corpora.Corpus`."""
-
 
 def report(
     tokenizers: Mapping[str, Tokenizer],

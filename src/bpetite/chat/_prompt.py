@@ -17,7 +17,7 @@ _NAMES: dict[int, Origin] = {TEMPLATE >> 1: "template", ARGUMENT >> 1: "argument
 
 
 class ChatTemplateError(ValueError):
-    """A template refuses its messages, is wrong, or exceeds its limits.
+    """A template refuses its messages, or is wrong.
 
     `line` is the line of the template, or None if it is not known.
     """

@@ -204,6 +204,8 @@ class ChatTemplate:
             text: Any = template.render(values)
         except RecursionError:
             raise ChatTemplateError("maximum recursion depth exceeded") from None
+        except MemoryError:
+            raise
         except Exception as error:
             raise ChatTemplateError(_words(error), _line(error)) from error
         result: Text = untagged(text, final) if field else text
