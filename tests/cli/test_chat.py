@@ -43,7 +43,7 @@ def test_json_has_the_origin_of_each_id() -> None:
     assert value["text"] == PROMPT
     assert {origin for id, origin in pairs if id in special} == {"template"}
     assert [row["message"] for row in value["messages"]] == [0, 1]
-    assert "".join(piece["text"] for piece in value["pieces"]) == PROMPT
+    assert "".join(piece["text"] for piece in value["texts"]) == PROMPT
 
 
 def test_object_has_arguments_of_the_template() -> None:

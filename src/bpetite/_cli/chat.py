@@ -87,7 +87,7 @@ def _rows(encoded: Encoded) -> list[dict[str, Any]]:
 def _as_json(encoded: Encoded) -> str:
     value = {
         "text": encoded.prompt.text,
-        "pieces": [dict(zip(_FIELDS, piece, strict=True)) for piece in encoded.prompt.texts],
+        "texts": [dict(zip(_FIELDS, each, strict=True)) for each in encoded.prompt.texts],
         "ids": encoded.ids,
         "origins": encoded.origins,
         "message_numbers": encoded.message_numbers,
