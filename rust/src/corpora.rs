@@ -38,7 +38,7 @@ pub fn buffer_pool() -> &'static BufferPool<u8> {
     &POOL
 }
 
-/// Reads a field of some whole lines; `row` is that of the first.
+/// Reads a field of some whole lines; `row` is the row of the first line.
 pub fn texts_of_lines(
     lines: &[u8],
     field: &str,

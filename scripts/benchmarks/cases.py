@@ -103,7 +103,7 @@ class Result:
         return [] if any(map(math.isnan, figures)) else figures
 
     def figure(self, column: str, state: int) -> float:
-        """Return the median in the case's unit; nan if there is none."""
+        """Return the median in the case's unit; nan without a turn."""
         turns = self.turns(column, state)
         return UNITS.get(self.case.units[state], float)(median(turns)) if turns else math.nan
 
@@ -162,7 +162,7 @@ class Table(NamedTuple):
     shows_targets: bool = False  # and the units of figures
 
     def markdown(self, results: Sequence[Result]) -> str:
-        """Return the table without empty columns, such as those of missing libraries."""
+        """Return the table; leave out empty columns, as of a missing library."""
         names = [NATIVE if name == self.ours else name for name in self.columns]
         header = [self.head, *names, *(f"× {name}" for name in self.ratios), "target"]
         lines = [header, ["---", *["--:"] * (len(header) - 1)]]

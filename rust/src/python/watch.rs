@@ -10,7 +10,7 @@ use super::stream::{Names, id_of};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A state of Python's, and those of its attributes that steps need.
+/// A state in Python, with the attributes that steps read.
 struct State {
     state: Py<PyAny>,
     /// By id, whether it is whole text that leaves the state unchanged.
@@ -197,7 +197,7 @@ impl Maker {
         let names: Vec<String> = class.getattr("__slots__")?.extract()?;
         let slot = |name: &String| {
             let slot = class.getattr(name.as_str())?;
-            // SAFETY: the pointer is that of an object.
+            // SAFETY: the pointer belongs to a living object.
             let kind = unsafe { ffi::Py_TYPE(slot.as_ptr()) };
             // SAFETY: the type of an object is initialised, and lives as long as the object.
             let set = unsafe { &*kind }.tp_descr_set;
@@ -211,7 +211,7 @@ impl Maker {
     /// Returns an object with these values in its slots.
     #[expect(unsafe_code, reason = "pyo3 makes objects by `__init__`, which takes longer")]
     fn make<'py>(&self, py: Python<'py>, values: [Object<'py>; 5]) -> PyResult<Object<'py>> {
-        // SAFETY: the pointer is that of a class that a `class` statement made.
+        // SAFETY: the pointer belongs to a class, which a `class` statement made.
         let made = unsafe { ffi::PyType_GenericAlloc(self.class.as_ptr().cast(), 0) };
         // SAFETY: the pointer is a new reference, or null while an exception is set.
         let made = unsafe { Bound::from_owned_ptr_or_err(py, made) }?;

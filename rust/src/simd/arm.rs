@@ -45,7 +45,7 @@ impl Instructions for Neon {
         }
 
         fn unpack(self, packed: &[Packed; 8], ids: &mut [u32; 32]) -> usize {
-            // Four bytes with each id, of which the second begins at bit 4 of the third byte.
+            // Four bytes for each id. The second id begins at bit 4 of the third byte.
             const BYTES: [u8; 16] = [0, 1, 2, 3, 2, 3, 4, 5, 5, 6, 7, 7, 0, 0, 0, 0];
             // SAFETY: the constant has the 16 bytes that are loaded.
             let of_first = unsafe { vld1q_u8(BYTES.as_ptr()) };

@@ -301,7 +301,7 @@ impl Instructions for Avx2 {
         }
 
         fn unpack(self, packed: &[Packed; 8], ids: &mut [u32; 32]) -> usize {
-            // Four bytes with each id, of which the second begins at bit 4 of the third byte.
+            // Four bytes for each id. The second id begins at bit 4 of the third byte.
             let bytes = _mm_setr_epi32(0x03_02_01_00, 0x05_04_03_02, 0x07_07_06_05, 0);
             let bytes = _mm256_set_m128i(_mm_add_epi8(bytes, _mm_set1_epi8(8)), bytes);
             let shifts = _mm256_setr_epi32(0, 4, 0, 0, 0, 4, 0, 0);
